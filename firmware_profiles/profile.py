@@ -23,9 +23,13 @@ class _Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EnvironmentParams(_Params):
-    """What surrounds the vehicle and is the same for all sensors and bodies."""
+    """What surrounds the vehicle, and the step `sim_dt_us` at which actuators and physics advance.
+
+    The other time step, that of controller and sensors, is the IMU's: `VehicleParams.step_dt_us`.
+    """
 
     gravity_m_s2: Positive = 9.80665
+    sim_dt_us: Annotated[int, msgspec.Meta(gt=0)] = 2000
 
 
 class BodyParams(_Params):
@@ -134,6 +138,11 @@ class VehicleParams(_Params):
     sensors: SensorParams
     environment: EnvironmentParams = EnvironmentParams()
 
+    @property
+    def step_dt_us(self) -> int:
+        """Time between two IMU samples, the tick of controller and sensors [us]."""
+        return round(1e6 / self.sensors.imu.rate_hz)
+
     def hover_speed_rad_s(self) -> float:
         """Rotor speed at which the thrust of all rotors carries the weight [rad/s]: sqrt(m g / (R c_T))."""
         weight = self.body.mass_kg * self.environment.gravity_m_s2
@@ -154,23 +163,17 @@ class RotorOutput(_Params):
 class Px4Airframe(_Params):
     """How one PX4 release is started for this vehicle: SYS_AUTOSTART, PX4_SIM_MODEL and parameters to set."""
 
+    release: Literal["1.12", "1.17"]
     sys_autostart: Annotated[int, msgspec.Meta(ge=0)]
     sim_model: str
-    params: dict[str, float] = {}
-
-
-class Px4Params(_Params):
-    """The PX4 releases that the vehicle is known to fly with; None where it is not."""
-
-    v1_17: Px4Airframe | None = None
-    v1_12: Px4Airframe | None = None
+    params: dict[str, int | float] = {}
 
 
 class FirmwareParams(_Params):
-    """The firmware's side: which channel drives what, and the PX4 set-up that goes with it."""
+    """The firmware's side: which channel drives what, and the PX4 releases that the vehicle is known to fly with."""
 
     rotor_outputs: tuple[RotorOutput, ...]
-    px4: Px4Params
+    px4: tuple[Px4Airframe, ...] = ()
 
 
 class VehicleProfile(_Params):

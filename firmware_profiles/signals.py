@@ -122,7 +122,7 @@ class SensorSample:
         mag_frd_gauss: magnetic field [gauss].
         baro: barometer reading.
         gps: GNSS fix that is delivered at this tick.
-        truth: the noise-free state at this tick.
+        truth: the noise-free state at this tick, where it was asked for.
     """
 
     time_us: int
@@ -131,4 +131,4 @@ class SensorSample:
     mag_frd_gauss: Vec3 | None
     baro: BaroSample | None
     gps: GpsFix | None
-    truth: GroundTruth
+    truth: GroundTruth | None = None

@@ -1,8 +1,8 @@
 """The transport contract: a link to one flight controller, as bytes.
 
-A transport is opened once, with a handler. It finds its one peer (by listening, by connecting again and again, or
-by being spoken to), tells the handler of connection and loss, and hands over whatever arrives. It never raises into
-the loop after `open`: what goes wrong is told to the handler.
+A transport is opened with a handler. It finds its one peer (by listening, by connecting again and again, or by being
+spoken to), tells the handler of connection and loss, and hands over whatever arrives. It never raises into the loop
+after `open`: what goes wrong is told to the handler. A closed transport may be opened again.
 """
 
 from __future__ import annotations
@@ -30,6 +30,25 @@ class LinkHandler(Protocol):
         """Somebody other than the peer connected or sent something, and was ignored (told once a peer)."""
 
 
+class Nobody:
+    """A handler that does nothing: what a closed transport calls."""
+
+    def link_up(self, peer: str) -> None:
+        """Do nothing."""
+
+    def link_down(self, reason: str) -> None:
+        """Do nothing."""
+
+    def link_data(self, data: bytes) -> None:
+        """Do nothing."""
+
+    def link_refused(self) -> None:
+        """Do nothing."""
+
+    def link_ignored(self, peer: str) -> None:
+        """Do nothing."""
+
+
 class Transport(ABC):
     """A link to one peer.
 
@@ -37,17 +56,24 @@ class Transport(ABC):
         datagrams: True when the peer gets whole datagrams that may be lost, duplicated or reordered;
             False for a byte stream that arrives whole and in order.
         speaks_first: True when nothing arrives until something has been sent (udpout).
+        address: The endpoint in its printed form; a spare port (0) is replaced by the real one while open.
+        dropped: Frames for which `write` returned False, and frames that were lost on this side later.
+        ignored: Connections or datagrams of others than the peer, all of them counted.
     """
 
     datagrams: bool = False
     speaks_first: bool = False
+    address: str = ""
+    dropped: int = 0
+    ignored: int = 0
 
     @abstractmethod
     async def open(self, handler: LinkHandler) -> None:
-        """Bind, listen or start to connect.
+        """Bind, listen or start to connect. A peer that is there already may be told before this returns.
 
         Raises:
             LinkUnavailableError: the port cannot be had (busy, no such device, no permission), in one line.
+            RuntimeError: it is open already.
         """
 
     @abstractmethod
@@ -58,9 +84,16 @@ class Transport(ABC):
             False when it was dropped, because there is no peer or because more than `WRITE_LIMIT` bytes wait already.
         """
 
+    def unpin(self) -> None:  # noqa: B027 - most links have nobody to forget
+        """Forget a peer that has fallen silent, so that another may take its place.
+
+        Where there was such a peer, `link_down` is called before this returns. Does nothing on links that have only
+        one possible peer.
+        """
+
     @abstractmethod
     async def close(self) -> None:
-        """Close everything; the handler hears nothing more."""
+        """Close everything; the handler hears nothing more. May be called twice, or before `open`."""
 
 
 WRITE_LIMIT = 65536

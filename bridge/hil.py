@@ -1,0 +1,454 @@
+"""The HIL session in lockstep: who may step time, and when. Sans-io; see `bridge.session_io`.
+
+One HIL_SENSOR leaves, the flight controller computes, its HIL_ACTUATOR_CONTROLS releases the next. That is the rule;
+the rest of this file is about the moments when no answer is to be expected: after boot, from a disarmed rover, after
+flight termination, from a flight controller built without lockstep, on a link that loses frames. Then the session is
+*paced*: ticks follow the wall clock, at most at real time, and nothing waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pymavlink.dialects.v20 import common
+
+from bridge.codec import Decoder, Encoder, Message
+from bridge.controls_tracker import LOCKSTEP, ControlsTracker, Verdict
+from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion
+from bridge.pacing import Pacer
+from bridge.reply_pattern import ReplyPattern
+from bridge.session_io import (
+    Event,
+    ForgetPeer,
+    LinkDown,
+    LinkUp,
+    Notice,
+    Output,
+    Pause,
+    Received,
+    Refused,
+    ResetTwin,
+    Resume,
+    Sampled,
+    Send,
+    SetSpeed,
+    StepTwin,
+    TimerExpired,
+)
+
+FIRST_TIME_US = 1_000_000
+"""The first stamp: PX4's estimator does not like 0."""
+SIMULATOR_COMPONENT = 200
+HEARTBEAT_US = 1_000_000
+WARN_AGAIN_US = 10_000_000
+REFUSED_US = 1_000_000
+"""Datagrams refused for so long, and nothing heard: the flight controller's process is gone."""
+SILENT_PEER_US = 5_000_000
+"""A peer found by its first datagram that has been silent for so long makes room for another."""
+TIMEOUTS_APART = 16
+"""Two time-outs with fewer answered sensors than this between them: the pattern does not hold."""
+
+
+class Phase(Enum):
+    """Where the session stands."""
+
+    WAITING = "waiting"
+    CALLING = "calling"
+    PACED = "paced"
+    LOCKSTEP = "lockstep"
+
+
+class PacedReason(Enum):
+    """Why ticks follow the wall clock instead of the answers."""
+
+    LEARNING = "learning the reply pattern"
+    SILENT = "no reply"
+    NO_LOCKSTEP = "flight controller without lockstep"
+
+
+@dataclass(slots=True)
+class SessionStats:
+    """Counters since the start, over all connections.
+
+    At all times sensors - replies - timeouts - not_expected <= 1.
+    """
+
+    sensors: int = 0
+    replies: int = 0
+    timeouts: int = 0
+    not_expected: int = 0
+    connections: int = 0
+
+
+class HilSession:
+    """One flight controller in lockstep, over one link.
+
+    Args:
+        period_us: simulated time between two HIL_SENSORs.
+        datagrams: the link may lose, repeat and reorder frames.
+        speaks_first: nothing comes from the peer until something was sent (udpout): call it with HEARTBEATs.
+        reply_timeout_us: wall time to wait for an expected answer; 0 waits for ever.
+        speed: simulated over wall time; 0 as fast as it goes.
+    """
+
+    def __init__(
+        self,
+        *,
+        period_us: int,
+        datagrams: bool = False,
+        speaks_first: bool = False,
+        reply_timeout_us: int = 500_000,
+        speed: float = 1.0,
+    ) -> None:
+        self.stats = SessionStats()
+        self.decoder = Decoder(datagrams=datagrams)
+        self.tracker = ControlsTracker(period_us)
+        self.phase = Phase.WAITING
+        self.paced_reason = PacedReason.LEARNING
+        self.paused = False
+        self.time_us = FIRST_TIME_US - period_us
+        """Stamp of the newest HIL_SENSOR."""
+        self.wake_us: int | None = None
+        """Wall time at which `TimerExpired` is wanted; None for never."""
+        self.system: int | None = None
+        """System id of the flight controller; None until it has spoken."""
+        self._period_us = period_us
+        self._datagrams = datagrams
+        self._speaks_first = speaks_first
+        self._makes_room = datagrams and not speaks_first
+        self._timeout_us = reply_timeout_us
+        self._speed = speed
+        self._encoder = Encoder(1, SIMULATOR_COMPONENT)
+        self._sensor_encoder = SensorEncoder()
+        self._pattern = ReplyPattern()
+        self._pacer = Pacer()
+        self._out: list[Output] = []
+        self._others: set[int] = set()
+        self._warned_us: int | None = None
+        self._warned_of_silence = False
+        self._outstanding = False
+        self._handlers: dict[type[Any], Callable[[Any, int], None]] = {
+            Received: self._received,
+            Sampled: self._sampled,
+            TimerExpired: self._timer_expired,
+            LinkUp: self._link_up,
+            LinkDown: self._link_down,
+            Refused: self._refused,
+            Pause: self._pause,
+            Resume: self._resume,
+            SetSpeed: self._set_speed,
+        }
+        self._forget_peer()
+
+    def handle(self, event: Event, now_us: int) -> list[Output]:
+        """Take one event at a wall time (monotonic, microseconds) and give what follows from it, in order."""
+        self._out = out = []
+        self._handlers[type(event)](event, now_us)
+        return out
+
+    def describe(self) -> str:
+        """The state in words, for the status line."""
+        if self.paused:
+            return "paused"
+        if self.phase is Phase.PACED:
+            return f"paced: {self.paced_reason.value}"
+        if self.phase is Phase.LOCKSTEP:
+            return f"lockstep: {self._pattern}"
+        return "waiting for PX4" if self.phase is Phase.WAITING else "calling PX4"
+
+    # The link
+
+    def _forget_peer(self) -> None:
+        """State that belongs to one flight controller between its boot and its end."""
+        self.tracker.forget()
+        self._pattern.forget()
+        self.stats.not_expected += self._outstanding  # its answer will never come
+        self._outstanding = False
+        self._awaiting_sample = False
+        self._out[:] = [output for output in self._out if type(output) is not StepTwin]
+        self._last_reply_us = 0
+        self._refused_since_us: int | None = None
+        self._heard_us: int | None = None
+        self._truth_interval_us = 0
+        self._truth_due_us = 0
+        self._heartbeat_due_us = 0
+        self._answered_since_timeout = TIMEOUTS_APART
+        self._suspected = False
+        self._spoken = False
+
+    def _link_up(self, event: LinkUp, now: int) -> None:
+        self.stats.connections += 1
+        self._notice(logging.INFO, "peer_connected", f"{event.peer} is there")
+        if self._speaks_first:
+            self.phase = Phase.CALLING
+            self._call(now)
+        else:
+            self._start(now)
+
+    def _call(self, now: int) -> None:
+        self._send(heartbeat())
+        self.wake_us = now + HEARTBEAT_US
+
+    def _start(self, now: int) -> None:
+        self._enter_paced(PacedReason.LEARNING, now)
+        self._advance(now)
+
+    def _link_down(self, event: LinkDown, now: int) -> None:
+        self._lose_peer(event.reason, Phase.WAITING)
+        if not self._datagrams:
+            self.time_us = FIRST_TIME_US - self._period_us  # whoever connects next starts its own time
+
+    def _lose_peer(self, reason: str, phase: Phase) -> None:
+        self.phase = phase
+        self.wake_us = None
+        self.system = None
+        self._forget_peer()
+        self.decoder.forget_sequences()
+        self._notice(
+            logging.WARNING,
+            "peer_lost",
+            f"PX4 is gone ({reason}); ready for the next one. If it is still running, restart it: "
+            "PX4 1.17 does not connect again by itself",
+        )
+        self._out.append(ResetTwin(reason))
+
+    def _refused(self, event: Refused, now: int) -> None:
+        if self.phase in (Phase.WAITING, Phase.CALLING):
+            return
+        if self._refused_since_us is None:
+            self._refused_since_us = now
+        elif now - self._refused_since_us > REFUSED_US:
+            self._lose_peer("its port refuses datagrams", Phase.CALLING)
+            self._call(now)
+
+    # What the flight controller says
+
+    def _received(self, event: Received, now: int) -> None:
+        for message in self.decoder.feed(event.data):
+            if message.get_msgId() < 0 or not self._is_ours(message):
+                continue
+            self._refused_since_us = None
+            self._heard_us = now
+            if self.phase is Phase.CALLING:
+                self._start(now)
+            kind = message.get_type()
+            if kind == "HIL_ACTUATOR_CONTROLS":
+                self._controls(message, now)
+            elif kind == "COMMAND_LONG" and message.command == common.MAV_CMD_SET_MESSAGE_INTERVAL:
+                self._set_message_interval(message, now)
+
+    def _is_ours(self, message: Message) -> bool:
+        system = message.get_srcSystem()
+        if self.system is None:
+            self.system = system
+            self._encoder.system = system
+            self._notice(logging.INFO, "system_found", f"flight controller with system id {system}")
+        if system == self.system:
+            return True
+        if system not in self._others:
+            self._others.add(system)
+            self._notice(
+                logging.WARNING, "other_system", f"system id {system} speaks on the link of {self.system}: ignored"
+            )
+        return False
+
+    def _set_message_interval(self, message: Message, now: int) -> None:
+        if message.param1 != common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION:
+            return
+        if self._spoken and self._datagrams and message.get_seq() == 0:
+            # PX4 asks once, with the first frame of its life.
+            self._restarted("it shook hands again", now)
+        if math.isfinite(message.param2):
+            self._truth_interval_us = max(0, int(message.param2))
+            self._truth_due_us = self.time_us
+
+    def _restarted(self, reason: str, now: int) -> None:
+        self._notice(logging.WARNING, "px4_restarted", f"PX4 restarted: {reason}")
+        self._forget_peer()
+        self._out.append(ResetTwin(reason))
+        self._enter_paced(PacedReason.LEARNING, now)
+        self._advance(now)
+
+    def _controls(self, message: Message, now: int) -> None:
+        verdict = self.tracker.received(message)
+        if verdict is Verdict.BACKWARD:
+            self._notice(logging.WARNING, "time_backward", "PX4's clock ran backward")
+            self._restarted("its clock ran backward", now)
+            return
+        if verdict is Verdict.DUPLICATE or verdict is Verdict.REORDERED:
+            return
+        self.stats.replies += 1
+        self._last_reply_us = now
+        if not self._spoken:
+            self._spoken = True
+            if not self.tracker.echoes:
+                self._notice(logging.INFO, "own_clock", "answers do not carry the sensor's time: matched as they arrive")
+        self._suspected = False
+        if not message.flags & LOCKSTEP:
+            self._outstanding = False
+            if self.paced_reason is not PacedReason.NO_LOCKSTEP or self.phase is not Phase.PACED:
+                self._notice(logging.WARNING, "no_lockstep", "PX4 is built without lockstep: pacing in real time")
+                self._enter_paced(PacedReason.NO_LOCKSTEP, now)
+                self._advance(now)
+            return
+        ago = self.tracker.sensors_ago
+        new_pattern = self._pattern.answered(ago)
+        self._answered_since_timeout += 1
+        if ago == 0:
+            self._outstanding = False
+        if self.phase is Phase.PACED:
+            self._leave_paced(new_pattern, now)
+        elif new_pattern:
+            self._notice(logging.INFO, "pattern_changed", f"reply pattern changed: {self._pattern}")
+        if not self._outstanding:
+            self._advance(now)
+
+    # Time
+
+    def _enter_paced(self, reason: PacedReason, now: int) -> None:
+        self.phase = Phase.PACED
+        self.paced_reason = reason
+        self._pacer.anchor(now, self.time_us + self._period_us, min(self._speed or 1.0, 1.0))
+
+    def _leave_paced(self, new_pattern: bool, now: int) -> None:
+        """A reply came: back to lockstep, as soon as it is known which sensors are answered."""
+        silent = self.paced_reason is PacedReason.SILENT
+        if self._warned_of_silence:
+            self._warned_of_silence = False
+            self._notice(
+                logging.INFO, "reply_again", f"PX4 answers again; reply time-outs so far: {self.stats.timeouts}"
+            )
+        if not self._pattern.learnt:
+            self.paced_reason = PacedReason.LEARNING
+            return
+        if silent:
+            self._pattern.realign()
+        elif new_pattern:
+            self._notice(logging.INFO, "pattern_learnt", f"lockstep: {self._pattern}")
+        self.phase = Phase.LOCKSTEP
+        self._pacer.anchor(now, self.time_us, self._speed)
+
+    def _advance(self, now: int) -> None:
+        """Ask for the next tick if nothing stands against it, or for a timer."""
+        if self.phase in (Phase.WAITING, Phase.CALLING) or self._awaiting_sample or self.paused:
+            return
+        next_us = self.time_us + self._period_us
+        due = self._pacer.due_us(next_us, now)
+        if due > now:
+            self.wake_us = due
+            return
+        if self._makes_room and self._heard_us is not None and now - self._heard_us > SILENT_PEER_US:
+            self._heard_us = None
+            self._out.append(ForgetPeer())
+            return
+        self._awaiting_sample = True
+        controls = self.tracker.controls_at(next_us)
+        if controls is not None and controls.termination_suspected and not self._suspected:
+            self._suspected = True
+            self._notice(
+                logging.WARNING,
+                "flight_termination_suspected",
+                "PX4 fell silent while armed, as it does on flight termination: motors are stopped",
+            )
+        truth = 0 < self._truth_interval_us and next_us >= self._truth_due_us
+        self._out.append(StepTwin(next_us, controls, truth))
+
+    def _sampled(self, event: Sampled, now: int) -> None:
+        sample = event.sample
+        if not self._awaiting_sample:
+            return  # asked for before the peer was lost
+        self._awaiting_sample = False
+        self.time_us = time_us = sample.time_us
+        # HIL_SENSOR moves PX4's clock, so it goes last: the rest belongs to the same moment.
+        if sample.gps is not None:
+            self._send(hil_gps(sample.gps))
+        if sample.truth is not None and self._truth_interval_us:
+            self._truth_due_us = max(self._truth_due_us + self._truth_interval_us, time_us - self._truth_interval_us)
+            self._send(hil_state_quaternion(time_us, sample.truth))
+        if time_us >= self._heartbeat_due_us:
+            self._heartbeat_due_us = time_us + HEARTBEAT_US
+            self._send(heartbeat())
+        self._send(self._sensor_encoder.hil_sensor(sample))
+        self.stats.sensors += 1
+        self.tracker.sensor_sent(time_us)
+        expected = self._pattern.sensor_sent()
+        if expected and self.phase is Phase.LOCKSTEP:
+            self._outstanding = True
+            self.wake_us = now + self._timeout_us if self._timeout_us else None
+        else:
+            self._outstanding = False
+            self.stats.not_expected += 1
+            self._advance(now)
+
+    def _timer_expired(self, event: TimerExpired, now: int) -> None:
+        if self.wake_us is None or now < self.wake_us:
+            return
+        self.wake_us = None
+        if self.phase is Phase.CALLING:
+            self._call(now)
+            return
+        if self._outstanding and not self.paused:
+            deadline = self._last_reply_us + self._timeout_us  # answers that are late all come from a live peer
+            if now < deadline:
+                self.wake_us = deadline
+                return
+            self._reply_timed_out(now)
+        self._advance(now)
+
+    def _reply_timed_out(self, now: int) -> None:
+        self._outstanding = False
+        self.stats.timeouts += 1
+        if self._answered_since_timeout < TIMEOUTS_APART:
+            self._pattern.unlearn()
+        self._answered_since_timeout = 0
+        self._enter_paced(PacedReason.SILENT, now)
+        if self.tracker.just_disarmed:
+            self._notice(logging.INFO, "silent_disarmed", "PX4 is silent after disarming, as a rover is")
+        elif self._warned_us is None or now - self._warned_us > WARN_AGAIN_US:
+            self._warned_us = now
+            self._warned_of_silence = True
+            self._notice(
+                logging.WARNING,
+                "reply_timeout",
+                f"no reply within {self._timeout_us / 1000:g} ms: stepping on without; time-outs so far: "
+                f"{self.stats.timeouts}",
+            )
+
+    # The operator
+
+    def _pause(self, event: Pause, now: int) -> None:
+        self.paused = True
+        self.wake_us = None
+
+    def _resume(self, event: Resume, now: int) -> None:
+        if not self.paused:
+            return
+        self.paused = False
+        if self.phase is Phase.CALLING:
+            self._call(now)
+        else:
+            self._set_speed(SetSpeed(self._speed), now)
+
+    def _set_speed(self, event: SetSpeed, now: int) -> None:
+        self._speed = event.speed
+        if self.phase is Phase.PACED:
+            self._enter_paced(self.paced_reason, now)
+        else:
+            self._pacer.anchor(now, self.time_us, self._speed)
+        if not self._outstanding:
+            self._advance(now)
+        elif self._timeout_us:
+            self.wake_us = now + self._timeout_us
+
+    # Outputs
+
+    def _send(self, message: Message) -> None:
+        self._out.append(Send(self._encoder.encode(message)))
+
+    def _notice(self, level: int, name: str, text: str) -> None:
+        self._out.append(Notice(level, name, text))

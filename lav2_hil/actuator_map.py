@@ -1,0 +1,33 @@
+"""Channels to rotor speeds: the one place where the bridge's channels and the twin's rotors meet."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from firmware_profiles.profile import FirmwareParams
+from firmware_profiles.signals import ActuatorCommand, HilControls
+from lav2_hil.gate import MOTOR, Gate
+
+
+class ActuatorMap:
+    """The profile's actuator map behind the gate.
+
+    A live channel with control u tells its rotor idle + (full - idle) u [rad/s]; any other tells it 0.
+    """
+
+    def __init__(self, firmware: FirmwareParams) -> None:
+        outputs = sorted(firmware.rotor_outputs, key=lambda output: output.rotor)
+        self.gate = Gate({output.channel: MOTOR for output in outputs})
+        self._outputs = tuple(
+            (output.channel, output.speed_range_rad_s[0], output.speed_range_rad_s[1] - output.speed_range_rad_s[0])
+            for output in outputs
+        )
+        self._still = ActuatorCommand(np.zeros((1, len(outputs))))
+
+    def command(self, controls: HilControls | None) -> ActuatorCommand:
+        """The command for one vehicle: rotor speeds (1, R) [rad/s]."""
+        if not self.gate.passes(controls):
+            return self._still
+        values, live = self.gate.clean(controls)
+        speeds = [idle + span * values[channel] if live[channel] else 0.0 for channel, idle, span in self._outputs]
+        return ActuatorCommand(np.array((speeds,)))

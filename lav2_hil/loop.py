@@ -1,0 +1,187 @@
+"""The HIL loop: the file to read first.
+
+    bytes -> HilSession -> StepTwin(controls) -> gate, actuator map -> Twin.step -> sample -> HilSession -> bytes
+
+The session says what happens next; the loop does it: send a frame, step the twin, wake the session up again. Nothing
+here waits for anything but the flight controller. Listeners are told what happened and must return at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Protocol
+
+from bridge.hil import HilSession
+from bridge.session_io import (
+    Event,
+    ForgetPeer,
+    LinkDown,
+    LinkUp,
+    Notice,
+    Output,
+    Received,
+    Refused,
+    ResetTwin,
+    Sampled,
+    Send,
+    StepTwin,
+    TimerExpired,
+)
+from bridge.transport.base import Transport
+from firmware_profiles.signals import HilControls, SensorSample
+from lav2_hil.actuator_map import ActuatorMap
+from twin.twin import Twin
+
+
+class Listener(Protocol):
+    """Hears what the loop does; called from the loop, so it must not block."""
+
+    def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
+        """The twin was stepped under these controls and gave this sample."""
+
+    def noticed(self, notice: Notice) -> None:
+        """The session has something to say."""
+
+
+class HilLoop:
+    """Runs one session over one transport with one twin; is the transport's handler.
+
+    Args:
+        session: the state machine.
+        transport: opened by `run`, with this loop as its handler.
+        twin: of one world.
+        actuators: channels to rotor speeds.
+        listeners: told of every step and notice.
+
+    Attributes:
+        frames_dropped: frames that the transport did not take.
+    """
+
+    def __init__(
+        self,
+        session: HilSession,
+        transport: Transport,
+        twin: Twin,
+        actuators: ActuatorMap,
+        listeners: tuple[Listener, ...] = (),
+    ) -> None:
+        self.session = session
+        self.frames_dropped = 0
+        self._transport = transport
+        self._twin = twin
+        self._actuators = actuators
+        self._listeners = listeners
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
+        self._failed: asyncio.Future[None] | None = None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Open the transport and serve until `stop` is set.
+
+        Raises:
+            LinkUnavailableError: the port cannot be had.
+            TwinDivergedError: the physics broke down.
+        """
+        loop = asyncio.get_running_loop()
+        self._failed = loop.create_future()
+        await self._transport.open(self)
+        stopped = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await asyncio.wait({stopped, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._failed.done():
+                self._failed.result()
+        finally:
+            stopped.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._failed.cancel()
+            await self._transport.close()
+
+    # The transport's handler
+
+    def link_up(self, peer: str) -> None:
+        """A peer is there."""
+        self.feed(LinkUp(peer))
+
+    def link_down(self, reason: str) -> None:
+        """The peer is gone."""
+        self.feed(LinkDown(reason))
+
+    def link_data(self, data: bytes) -> None:
+        """Bytes arrived."""
+        self.feed(Received(data))
+
+    def link_refused(self) -> None:
+        """A datagram was refused."""
+        self.feed(Refused())
+
+    def link_ignored(self, peer: str) -> None:
+        """Somebody else spoke and was ignored."""
+        self._notice(Notice(30, "peer_ignored", f"{peer} also wants to be the flight controller: ignored"))
+
+    # The loop
+
+    def feed(self, event: Event) -> None:
+        """Let the session take an event, and do what it says until it has nothing more to say."""
+        try:
+            outputs = self.session.handle(event, _now_us())
+            while outputs:
+                outputs = self._follow(outputs)
+        except Exception as error:  # whatever it is, it ends the run and is reported there
+            if self._failed is None or self._failed.done():
+                raise
+            self._failed.set_exception(error)
+            return
+        self._set_timer()
+
+    def _follow(self, outputs: list[Output]) -> list[Output]:
+        """Do what the session said; gives what it says next."""
+        more: list[Output] = []
+        for output in outputs:
+            kind = type(output)
+            if kind is Send:
+                if not self._transport.write(output.frame):  # type: ignore[union-attr]
+                    self.frames_dropped += 1
+            elif kind is StepTwin:
+                more += self.session.handle(Sampled(self._step(output)), _now_us())  # type: ignore[arg-type]
+            elif kind is ResetTwin:
+                self._twin.reset()
+            elif kind is ForgetPeer:
+                self._transport.unpin()
+            else:
+                self._notice(output)  # type: ignore[arg-type]
+        return more
+
+    def _step(self, step: StepTwin) -> SensorSample:
+        twin = self._twin
+        batch = twin.step(self._actuators.command(step.controls))
+        sample = twin.sample_of(batch, step.time_us, truth=step.truth)
+        for listener in self._listeners:
+            listener.stepped(step.controls, sample)
+        return sample
+
+    def _notice(self, notice: Notice) -> None:
+        for listener in self._listeners:
+            listener.noticed(notice)
+
+    def _set_timer(self) -> None:
+        """One timer, moved only when it would come too late: moving it at every tick costs more than a false alarm."""
+        wake_us = self.session.wake_us
+        if wake_us is None:
+            return
+        if self._timer is not None:
+            if self._timer_us <= wake_us:
+                return
+            self._timer.cancel()
+        self._timer_us = wake_us
+        delay_s = max(0.0, (wake_us - _now_us()) * 1e-6)
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.feed(TimerExpired())
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000

@@ -1,0 +1,64 @@
+"""MuJoCo on the CPU: N worlds of one model in a `mujoco.batch.Batch`. The only file that knows that interface."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+from mujoco.batch import Batch
+
+from twin.world_params import WorldParams
+
+FloatArray = npt.NDArray[np.float64]
+
+_SETTLE_S = 2.0
+
+
+class MujocoCpu:
+    """N worlds of a free body with actuators.
+
+    Args:
+        model: see `twin.vehicle_model`.
+        params: masses and inertias of the worlds.
+        q_enu_flu: (4,) attitude at the start.
+        threads: of the pool; 1 steps in the caller's thread.
+
+    Attributes:
+        pos_enu, q_enu_flu, vel_enu, rates_flu: live views (N, 3), (N, 4), (N, 3), (N, 3) of the state.
+        ctrl: (N, 2R) live view: thrusts, then torques.
+        force_enu: (N, 3) live view of the force on the body at its centre of mass [N], world frame.
+    """
+
+    def __init__(self, model: mujoco.MjModel, params: WorldParams, q_enu_flu: FloatArray, threads: int) -> None:
+        self._batch = batch = Batch(model, params.n, threads)
+        base = model.body("base").id
+        batch.expand("body_mass")[:, base] = params.mass_kg[:, 0]
+        batch.expand("body_inertia")[:, base] = params.inertia_kg_m2
+        batch.set_const()  # masses derived from these (inverse weights, totals) would go stale otherwise
+        qpos, qvel = batch.bind("qpos"), batch.bind("qvel")
+        self.pos_enu, self.q_enu_flu = qpos[:, :3], qpos[:, 3:7]
+        self.vel_enu, self.rates_flu = qvel[:, :3], qvel[:, 3:6]
+        self.ctrl: FloatArray = batch.bind("ctrl")
+        self.force_enu: FloatArray = batch.bind("xfrc_applied")[:, base, :3]
+        first, last = mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQACC
+        self._warnings = batch.warning[:, int(first) : int(last) + 1, 1]  # how often: bad position, velocity, ...
+        self.q_enu_flu[:] = q_enu_flu
+        # The start is the state of rest, contact forces and all, so that nothing moves at the first step.
+        batch.step(nstep=round(_SETTLE_S / model.opt.timestep))
+        qpos[:, :2] = 0.0
+        qvel[:] = 0.0
+        self._start = batch.state.copy()
+
+    def reset(self) -> None:
+        """All worlds back at the start."""
+        self._batch.state[:] = self._start
+
+    def step(self) -> None:
+        """Advance all worlds by one physics step."""
+        self._batch.step()
+
+    def unstable_worlds(self) -> list[int]:
+        """Worlds whose state became non-finite or huge since the start."""
+        if not self._warnings.any():
+            return []
+        return [int(world) for world in np.flatnonzero(self._warnings.any(axis=1))]

@@ -1,0 +1,225 @@
+"""The twin: N worlds of one vehicle, from actuator commands to sensor readings.
+
+One tick: rotors and drag act on the body for each physics step, then the sensors look. The twin reads no clock: a tick
+is `VehicleParams.step_dt_us` of simulated time, counted in whole ticks from the reset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from firmware_profiles.errors import Lav2HilError
+from firmware_profiles.profile import VehicleParams
+from firmware_profiles.signals import ActuatorCommand, BaroSample, GpsFix, GroundTruth, SensorSample
+from twin.dynamics.rotor import RotorDynamics
+from twin.engine.mujoco_cpu import MujocoCpu
+from twin.environment import Home, LocalFrame, magnetic_field_ned_gauss
+from twin.frames import (
+    FRD_OF_FLU,
+    ned_of_enu,
+    q_enu_flu_of_heading,
+    q_ned_frd_of_enu_flu,
+    rotation_of_quat,
+    vec3,
+)
+from twin.sensors.barometer import Barometer
+from twin.sensors.gnss import Gnss, GnssBatch
+from twin.sensors.imu import Imu
+from twin.sensors.magnetometer import Magnetometer
+from twin.vehicle_model import build_model
+from twin.world_params import WorldParams
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class TwinDivergedError(Lav2HilError):
+    """The physics of a world broke down; names the world and the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorBatch:
+    """The readings of all N worlds at one tick; a sensor that has no new one is None.
+
+    Attributes:
+        accel_frd, gyro_frd: (N, 3) [m/s^2], [rad/s].
+        mag_frd_gauss: (N, 3) [gauss].
+        baro: pressure [hPa], pressure altitude [m], temperature [degrees C], each (N,).
+        gnss: the fix that is delivered.
+    """
+
+    accel_frd: FloatArray
+    gyro_frd: FloatArray
+    mag_frd_gauss: FloatArray | None
+    baro: tuple[FloatArray, FloatArray, FloatArray] | None
+    gnss: GnssBatch | None
+
+
+class Twin:
+    """N worlds of a vehicle standing on flat ground at home.
+
+    Args:
+        vehicle: the nominal vehicle.
+        home: where it starts, and where its nose points.
+        date: UTC at tick 0.
+        seed: of all noise; world i sees the same noise whatever the number of worlds.
+        params: parameters of the worlds; by default one nominal vehicle.
+        threads: of the physics engine; 1 steps in the caller's thread.
+
+    Attributes:
+        ticks: since the reset.
+        bad_commands: (N, R) how often each rotor was given a command that is not finite, and was told 0 instead.
+    """
+
+    def __init__(
+        self,
+        vehicle: VehicleParams,
+        *,
+        home: Home,
+        date: datetime,
+        seed: int = 0,
+        params: WorldParams | None = None,
+        threads: int = 1,
+    ) -> None:
+        params = WorldParams.of(vehicle, 1) if params is None else params
+        n = params.n
+        self.n = n
+        self.ticks = 0
+        self.tick_us = vehicle.step_dt_us
+        self._gnss_params = vehicle.sensors.gnss
+        self._date_us = round(date.timestamp() * 1e6)
+        self._substeps = self.tick_us // vehicle.environment.sim_dt_us
+        self._middle = self._substeps // 2
+        self._tick_s = 1e-6 * self.tick_us
+        self._gravity_up = np.array([0.0, 0.0, vehicle.environment.gravity_m_s2])
+        self._drag = -params.linear_drag_n_s_m[:, None, :]
+        self._frame = LocalFrame(home.lat_deg, home.lon_deg, home.alt_amsl_m)
+        self._home_alt = home.alt_amsl_m
+        field_ned = magnetic_field_ned_gauss(home.lat_deg, home.lon_deg, home.alt_amsl_m, date)
+        self._field_enu = ned_of_enu(field_ned)
+        self._engine = MujocoCpu(build_model(vehicle), params, q_enu_flu_of_heading(home.heading_deg), threads)
+        spin = [rotor.spin_dir for rotor in vehicle.propeller.rotors]
+        self._rotors = RotorDynamics(params, spin, 1e-6 * vehicle.environment.sim_dt_us)
+        self.bad_commands = np.zeros((n, len(spin)), dtype=np.int64)
+        sensors, worlds, tick_us = vehicle.sensors, range(n), self.tick_us
+        self._imu = Imu(sensors.imu, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._barometer = Barometer(sensors.barometer, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._magnetometer = Magnetometer(sensors.magnetometer, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._gnss = Gnss(sensors.gnss, tick_us=tick_us, seed=seed, worlds=worlds)
+        self.reset()
+
+    def reset(self) -> None:
+        """All worlds back at tick 0: at rest at home, rotors standing, noise from its beginning."""
+        self.ticks = 0
+        self._engine.reset()
+        self._rotors.reset()
+        for sensor in (self._imu, self._barometer, self._magnetometer, self._gnss):
+            sensor.reset()
+        self._specific_force_flu = np.tile(self._gravity_up, (self.n, 1))
+        self._rates_flu = np.zeros((self.n, 3))
+
+    def step(self, command: ActuatorCommand) -> SensorBatch:
+        """Advance all worlds by one tick.
+
+        A command that is not finite counts as 0 for that rotor of that world: it never reaches the physics.
+
+        Raises:
+            TwinDivergedError: the state of a world became non-finite.
+        """
+        self._move(self._finite(command.rotor_speed))
+        self.ticks += 1
+        return self._sense()
+
+    def _finite(self, rotor_speed: FloatArray) -> FloatArray:
+        finite = np.isfinite(rotor_speed)
+        if finite.all():
+            return rotor_speed
+        self.bad_commands += ~finite
+        return np.where(finite, rotor_speed, 0.0)
+
+    def _move(self, rotor_speed: FloatArray) -> None:
+        engine, rotors = self._engine, self._rotors
+        vel_before = engine.vel_enu.copy()
+        rates_before = engine.rates_flu.copy()
+        target = rotors.limit(rotor_speed)
+        drag, vel_enu, force_enu = self._drag, engine.vel_enu[:, None, :], engine.force_enu[:, None, :]
+        for substep in range(self._substeps):
+            rotation = rotation_of_quat(engine.q_enu_flu)
+            if substep == self._middle:
+                rotation_middle = rotation
+            rotors.step(target, engine.ctrl)
+            drag_flu = np.matmul(vel_enu, rotation) * drag
+            np.matmul(drag_flu, rotation.transpose(0, 2, 1), out=force_enu)
+            engine.step()
+        diverged = engine.unstable_worlds()
+        if diverged:
+            raise TwinDivergedError(f"the physics of world {diverged[0]} broke down at tick {self.ticks + 1}")
+        # What an IMU integrates over the tick: the mean specific force, seen from the attitude in its middle.
+        specific_force_enu = (engine.vel_enu - vel_before) / self._tick_s + self._gravity_up
+        self._specific_force_flu = np.matmul(specific_force_enu[:, None, :], rotation_middle)[:, 0, :]
+        self._rates_flu = 0.5 * (engine.rates_flu + rates_before)
+
+    def _sense(self) -> SensorBatch:
+        engine, tick = self._engine, self.ticks
+        accel, gyro = self._imu.sample(self._specific_force_flu * FRD_OF_FLU, self._rates_flu * FRD_OF_FLU)
+        mag = None
+        if self._magnetometer.due(tick):
+            field_flu = np.matmul(self._field_enu, rotation_of_quat(engine.q_enu_flu))
+            mag = self._magnetometer.sample(tick, field_flu * FRD_OF_FLU)
+        pos_enu = engine.pos_enu
+        baro = self._barometer.sample(tick, self._home_alt + pos_enu[:, 2])
+        gnss = self._gnss.sample(tick, pos_enu, engine.vel_enu)
+        return SensorBatch(accel, gyro, mag, baro, gnss)
+
+    def sample_of(self, batch: SensorBatch, time_us: int, world: int = 0, *, truth: bool = False) -> SensorSample:
+        """One world's readings as the values that go to a flight controller."""
+        mag, baro, gnss = batch.mag_frd_gauss, batch.baro, batch.gnss
+        return SensorSample(
+            time_us,
+            vec3(batch.accel_frd[world]),
+            vec3(batch.gyro_frd[world]),
+            None if mag is None else vec3(mag[world]),
+            None if baro is None else BaroSample(*(float(column[world]) for column in baro)),
+            None if gnss is None else self._fix(gnss, world),
+            self.truth(world) if truth else None,
+        )
+
+    def _fix(self, gnss: GnssBatch, world: int) -> GpsFix:
+        params = self._gnss_params
+        lat, lon, alt = self._frame.to_geodetic(ned_of_enu(gnss.pos_ned[world : world + 1]))
+        return GpsFix(
+            utc_us=self._date_us + gnss.measured_tick * self.tick_us,
+            lat_deg=float(lat[0]),
+            lon_deg=float(lon[0]),
+            alt_amsl_m=float(alt[0]),
+            vel_ned=vec3(ned_of_enu(gnss.vel_ned[world])),
+            eph_m=params.eph_m,
+            epv_m=params.epv_m,
+            satellites=params.satellites,
+            fix_type=3,
+        )
+
+    def truth(self, world: int = 0) -> GroundTruth:
+        """The noise-free state of one world."""
+        engine = self._engine
+        pos_ned = ned_of_enu(engine.pos_enu[world])
+        lat, lon, alt = self._frame.to_geodetic(pos_ned[None, :])
+        w, x, y, z = q_ned_frd_of_enu_flu(engine.q_enu_flu[world]).tolist()
+        return GroundTruth(
+            q_ned_frd=(w, x, y, z),
+            rates_frd=vec3(engine.rates_flu[world] * FRD_OF_FLU),
+            pos_ned=vec3(pos_ned),
+            vel_ned=vec3(ned_of_enu(engine.vel_enu[world])),
+            accel_frd=vec3(self._specific_force_flu[world] * FRD_OF_FLU),
+            lat_deg=float(lat[0]),
+            lon_deg=float(lon[0]),
+            alt_amsl_m=float(alt[0]),
+        )
+
+    @property
+    def height_m(self) -> float:
+        """Height of world 0 above the ground it started on [m]."""
+        return float(self._engine.pos_enu[0, 2])
