@@ -1,0 +1,8 @@
+"""The bridge: a flight controller's link, as a sans-io session over one of several transports.
+
+hil             the lockstep session; its events and outputs in session_io
+codec           MAVLink frames and messages
+endpoint        connection strings
+transport       links: TCP, UDP, serial, memory, and a bad link for tests
+capture, tlog   recorded traffic
+"""

@@ -165,10 +165,7 @@ def _message_class(row: ExtraMessage) -> type[Any]:
             "array_lengths": array_lengths,
             "crc_extra": row.crc_extra,
             "unpacker": struct.Struct(
-                "<"
-                + "".join(
-                    f"{length or ''}{code}" for code, length in zip(codes, array_lengths, strict=True)
-                )
+                "<" + "".join(f"{length or ''}{code}" for code, length in zip(codes, array_lengths, strict=True))
             ),
             "__init__": init,
             "pack": pack,

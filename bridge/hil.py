@@ -287,7 +287,9 @@ class HilSession:
         if not self._spoken:
             self._spoken = True
             if not self.tracker.echoes:
-                self._notice(logging.INFO, "own_clock", "answers do not carry the sensor's time: matched as they arrive")
+                self._notice(
+                    logging.INFO, "own_clock", "answers do not carry the sensor's time: matched as they arrive"
+                )
         self._suspected = False
         if not message.flags & LOCKSTEP:
             self._outstanding = False

@@ -33,7 +33,15 @@ class SensorEncoder:
             self._baro = (sample.baro.pressure_hpa, sample.baro.pressure_alt_m, sample.baro.temperature_c)
         pressure, altitude, temperature = self._baro
         return common.MAVLink_hil_sensor_message(
-            sample.time_us, *sample.accel_frd, *sample.gyro_frd, *self._mag, pressure, 0.0, altitude, temperature, fields
+            sample.time_us,
+            *sample.accel_frd,
+            *sample.gyro_frd,
+            *self._mag,
+            pressure,
+            0.0,
+            altitude,
+            temperature,
+            fields,
         )
 
 

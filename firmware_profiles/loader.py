@@ -67,7 +67,9 @@ def _read(name_or_path: str, directory: Path | None) -> tuple[str, str, Path | N
     if name_or_path in profile_names():
         entry = _SHIPPED / f"{name_or_path}.toml"
         return f"{name_or_path}.toml", entry.read_text(encoding="utf-8"), directory
-    raise ProfileError(f"unknown profile {name_or_path!r}; shipped profiles: {_listed()} (or a path that ends in .toml)")
+    raise ProfileError(
+        f"unknown profile {name_or_path!r}; shipped profiles: {_listed()} (or a path that ends in .toml)"
+    )
 
 
 def _listed() -> str:

@@ -22,7 +22,7 @@ class _Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of all parameter groups: immutable, and an unknown key is an error."""
 
 
-class EnvironmentParams(_Params):
+class EnvironmentParams(_Params, frozen=True):
     """What surrounds the vehicle, and the step `sim_dt_us` at which actuators and physics advance.
 
     The other time step, that of controller and sensors, is the IMU's: `VehicleParams.step_dt_us`.
@@ -32,7 +32,7 @@ class EnvironmentParams(_Params):
     sim_dt_us: Annotated[int, msgspec.Meta(gt=0)] = 2000
 
 
-class BodyParams(_Params):
+class BodyParams(_Params, frozen=True):
     """The rigid body without its moving parts.
 
     `linear_drag_n_s_m` is the diagonal of C in F = -C v (body frame). The collision box is what touches the ground.
@@ -46,14 +46,14 @@ class BodyParams(_Params):
     friction: NonNegative = 1.0
 
 
-class RotorParams(_Params):
+class RotorParams(_Params, frozen=True):
     """One rotor: where its hub is, and which way it turns (+1 clockwise seen from above, -1 counter-clockwise)."""
 
     position_flu_m: Vec3
     spin_dir: Literal[-1, 1]
 
 
-class PropellerParams(_Params):
+class PropellerParams(_Params, frozen=True):
     """What all rotors of the vehicle share: f = c_T w^2, tau = d (c_M w^2 + J dw/dt), first-order speed response.
 
     `thrust_coefficient_n_s2` is c_T [N/(rad/s)^2], `torque_coefficient_nm_s2` is c_M [N m/(rad/s)^2].
@@ -70,7 +70,7 @@ class PropellerParams(_Params):
     rotors: Annotated[tuple[RotorParams, ...], msgspec.Meta(min_length=1, max_length=16)]
 
 
-class ImuParams(_Params):
+class ImuParams(_Params, frozen=True):
     """Accelerometer and gyroscope: white noise by density, bias as a random walk, clipping.
 
     The standard deviation of one sample at rate f is density * sqrt(f); the bias after a time t has the standard
@@ -86,7 +86,7 @@ class ImuParams(_Params):
     gyro_limit_rad_s: Positive
 
 
-class BarometerParams(_Params):
+class BarometerParams(_Params, frozen=True):
     """White noise on each sample, and a drift (first-order Gauss-Markov: standard deviation and time constant)."""
 
     rate_hz: RateHz
@@ -95,14 +95,14 @@ class BarometerParams(_Params):
     drift_time_constant_s: Positive
 
 
-class MagnetometerParams(_Params):
+class MagnetometerParams(_Params, frozen=True):
     """White noise on each sample and axis."""
 
     rate_hz: RateHz
     noise_gauss: NonNegative
 
 
-class GnssParams(_Params):
+class GnssParams(_Params, frozen=True):
     """White noise and a drift (first-order Gauss-Markov) of position, white noise of velocity, delay of delivery.
 
     `eph_m`, `epv_m` and `satellites` are what the receiver claims.
@@ -121,7 +121,7 @@ class GnssParams(_Params):
     satellites: Annotated[int, msgspec.Meta(ge=0, le=50)]
 
 
-class SensorParams(_Params):
+class SensorParams(_Params, frozen=True):
     """The sensors that the vehicle carries."""
 
     imu: ImuParams
@@ -130,7 +130,7 @@ class SensorParams(_Params):
     gnss: GnssParams
 
 
-class VehicleParams(_Params):
+class VehicleParams(_Params, frozen=True):
     """One nominal vehicle: its physics and sensors. The per-world form is `twin.world_params.WorldParams`."""
 
     body: BodyParams
@@ -149,7 +149,7 @@ class VehicleParams(_Params):
         return float((weight / (len(self.propeller.rotors) * self.propeller.thrust_coefficient_n_s2)) ** 0.5)
 
 
-class RotorOutput(_Params):
+class RotorOutput(_Params, frozen=True):
     """Which HIL channel drives which rotor: armed, control 0 gives the first speed and control 1 the second.
 
     Disarmed, the rotor is told to stand still. `rotor` counts `vehicle.propeller.rotors` from 0.
@@ -160,7 +160,7 @@ class RotorOutput(_Params):
     speed_range_rad_s: tuple[NonNegative, Positive]
 
 
-class Px4Airframe(_Params):
+class Px4Airframe(_Params, frozen=True):
     """How one PX4 release is started for this vehicle: SYS_AUTOSTART, PX4_SIM_MODEL and parameters to set."""
 
     release: Literal["1.12", "1.17"]
@@ -169,14 +169,14 @@ class Px4Airframe(_Params):
     params: dict[str, int | float] = {}
 
 
-class FirmwareParams(_Params):
+class FirmwareParams(_Params, frozen=True):
     """The firmware's side: which channel drives what, and the PX4 releases that the vehicle is known to fly with."""
 
     rotor_outputs: tuple[RotorOutput, ...]
     px4: tuple[Px4Airframe, ...] = ()
 
 
-class VehicleProfile(_Params):
+class VehicleProfile(_Params, frozen=True):
     """A vehicle and its firmware, as one file describes them."""
 
     name: str

@@ -108,6 +108,7 @@ class Twin:
         self._imu = Imu(sensors.imu, tick_us=tick_us, seed=seed, worlds=worlds)
         self._barometer = Barometer(sensors.barometer, tick_us=tick_us, seed=seed, worlds=worlds)
         self._magnetometer = Magnetometer(sensors.magnetometer, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._nothing = np.zeros((n, 3))
         self._gnss = Gnss(sensors.gnss, tick_us=tick_us, seed=seed, worlds=worlds)
         self.reset()
 
@@ -169,9 +170,11 @@ class Twin:
         if self._magnetometer.due(tick):
             field_flu = np.matmul(self._field_enu, rotation_of_quat(engine.q_enu_flu))
             mag = self._magnetometer.sample(tick, field_flu * FRD_OF_FLU)
-        pos_enu = engine.pos_enu
-        baro = self._barometer.sample(tick, self._home_alt + pos_enu[:, 2])
-        gnss = self._gnss.sample(tick, pos_enu, engine.vel_enu)
+        baro = self._barometer.sample(tick, self._home_alt + engine.pos_enu[:, 2])
+        pos_ned, vel_ned = self._nothing, self._nothing
+        if self._gnss.due(tick):
+            pos_ned, vel_ned = ned_of_enu(engine.pos_enu), ned_of_enu(engine.vel_enu)
+        gnss = self._gnss.sample(tick, pos_ned, vel_ned)
         return SensorBatch(accel, gyro, mag, baro, gnss)
 
     def sample_of(self, batch: SensorBatch, time_us: int, world: int = 0, *, truth: bool = False) -> SensorSample:
@@ -189,13 +192,13 @@ class Twin:
 
     def _fix(self, gnss: GnssBatch, world: int) -> GpsFix:
         params = self._gnss_params
-        lat, lon, alt = self._frame.to_geodetic(ned_of_enu(gnss.pos_ned[world : world + 1]))
+        lat, lon, alt = self._frame.to_geodetic(gnss.pos_ned[world : world + 1])
         return GpsFix(
             utc_us=self._date_us + gnss.measured_tick * self.tick_us,
             lat_deg=float(lat[0]),
             lon_deg=float(lon[0]),
             alt_amsl_m=float(alt[0]),
-            vel_ned=vec3(ned_of_enu(gnss.vel_ned[world])),
+            vel_ned=vec3(gnss.vel_ned[world]),
             eph_m=params.eph_m,
             epv_m=params.epv_m,
             satellites=params.satellites,
@@ -221,5 +224,5 @@ class Twin:
 
     @property
     def height_m(self) -> float:
-        """Height of world 0 above the ground it started on [m]."""
-        return float(self._engine.pos_enu[0, 2])
+        """Height of world 0 above where it stands at the start [m]."""
+        return float(self._engine.pos_enu[0, 2] - self._engine.start_height_m[0])

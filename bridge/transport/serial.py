@@ -179,7 +179,9 @@ class SerialTransport(Transport):
 
 
 def open_port(device: str, baud: int) -> serial.Serial:
-    """Open a port for this process alone, non-blocking and raw. May block while a device answers: call it in a thread.
+    """Open a port for this process alone, raw and with its stale input discarded.
+
+    May block while the device answers: call it in a thread.
 
     Raises:
         LinkUnavailableError: one line that names the port, why it cannot be had and, if it is busy, who holds it.
@@ -200,7 +202,6 @@ def open_port(device: str, baud: int) -> serial.Serial:
         attributes = termios.tcgetattr(fd)
         attributes[6][termios.VMIN] = 1
         termios.tcsetattr(fd, termios.TCSANOW, attributes)
-        termios.tcflush(fd, termios.TCIFLUSH)
     except (OSError, termios.error) as error:
         port.close()
         raise LinkUnavailableError(f"cannot open {device}: {error.args[-1]}") from None
@@ -209,7 +210,7 @@ def open_port(device: str, baud: int) -> serial.Serial:
 
 def _close_port(port: serial.Serial) -> None:
     # What is unsent would make the closing wait, up to half a minute, for a device that takes nothing.
-    with suppress(OSError, termios.error):  # the device is gone
+    with suppress(OSError, termios.error):  # it may be gone
         termios.tcflush(port.fileno(), termios.TCOFLUSH)
     port.close()
 

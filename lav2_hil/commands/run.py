@@ -32,8 +32,12 @@ SIMULATOR_PORT = 4560
     help="Start: degrees, metres AMSL.  "
     f"[default: PX4_HOME_LAT, _LON, _ALT, or {DEFAULT_HOME.lat_deg},{DEFAULT_HOME.lon_deg},{DEFAULT_HOME.alt_amsl_m:g},0]",
 )
-@click.option("--date", "date_text", metavar="TIME", help=f"UTC at the start.  [default: {DEFAULT_DATE:%Y-%m-%dT%H:%M:%SZ}]")
-@click.option("--speed", type=float, default=1.0, help="Simulated over wall time; 0 is as fast as it goes.  [default: 1]")
+@click.option(
+    "--date", "date_text", metavar="TIME", help=f"UTC at the start.  [default: {DEFAULT_DATE:%Y-%m-%dT%H:%M:%SZ}]"
+)
+@click.option(
+    "--speed", type=float, default=1.0, help="Simulated over wall time; 0 is as fast as it goes.  [default: 1]"
+)
 @click.option("--seed", type=int, default=0, help="Of all noise.  [default: 0]")
 @click.option("--duration", type=float, help="Stop after so many simulated seconds.")
 @click.option(

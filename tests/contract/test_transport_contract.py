@@ -1,4 +1,4 @@
-"""One contract for every link: each test runs over real sockets, a real pseudo-terminal and memory, bare and wrapped."""
+"""One contract for every link, over real sockets, a real pseudo-terminal and memory, bare and wrapped."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from firmware_profiles.errors import LinkUnavailableError
 
 def over(*kinds: str) -> pytest.MarkDecorator:
     """Run a test over these kinds of link, bare and in a `FaultyTransport` with an empty plan."""
-    return pytest.mark.parametrize(
-        "rig", [f"{wrapper}{kind}" for kind in kinds for wrapper in ("", "faulty-")], indirect=True
-    )
+    names = [f"{wrapper}{kind}" for kind in kinds for wrapper in ("", "faulty-")]
+    return pytest.mark.parametrize("rig", names, indirect=True)
 
 
 @pytest.fixture
@@ -109,7 +108,7 @@ class TestEveryLink:
         await rig.lose()
         await asyncio.sleep(0.02)
         assert (rig.handler.events, len(rig.handler.data)) == told
-        assert open_files() <= files
+        assert open_files() <= files - 2 * isinstance(rig, SerialRig), "lose() closed a terminal's two ends"
         gc.collect()
 
     async def test_closing_while_the_peer_is_gone(self, rig: Rig) -> None:
@@ -248,7 +247,23 @@ class TestTcp:
             await until(lambda: handler.ups == 1, timeout_s=3)
             await transport.close()
 
-    async def test_an_unknown_host_is_told_at_once(self) -> None:
+    async def test_a_peer_that_stops_sending_is_gone_though_it_never_read(self, tmp_path: Path) -> None:
+        rig = TcpInRig(tmp_path)
+        rig.make(False)
+        await rig.up()
+        while rig.write(b"x" * 1024):
+            pass
+        assert rig.peer is not None
+        rig.peer.shutdown(socket.SHUT_WR)
+        await until(lambda: rig.handler.downs == 1, "link_down")
+        await rig.transport.close()
+        await rig.cleanup()
+
+    async def test_an_unknown_host_is_told_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def unknown(*_args: object, **_options: object) -> None:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", unknown)
         transport = create_transport(TcpOut("no-such-host.invalid", 4560))
         with pytest.raises(LinkUnavailableError, match=r"tcp:no-such-host\.invalid:4560: .*not known"):
             await transport.open(Recorder())

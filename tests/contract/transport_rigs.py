@@ -1,4 +1,4 @@
-"""Rigs for the transport contract: each makes a transport, is its peer, and can make that peer go away and come back."""
+"""Rigs for the transport contract: each makes a transport, and is its peer, which can go away and come back."""
 
 from __future__ import annotations
 

@@ -99,7 +99,5 @@ class Pilot(asyncio.DatagramProtocol):
     def ready(self) -> bool:
         """PX4 has a position, a home and passes its own pre-arm check."""
         status = self.newest.get("SYS_STATUS")
-        prearm = status is not None and bool(
-            status.onboard_control_sensors_health & common.MAV_SYS_STATUS_PREARM_CHECK
-        )
+        prearm = status is not None and bool(status.onboard_control_sensors_health & common.MAV_SYS_STATUS_PREARM_CHECK)
         return prearm and "HOME_POSITION" in self.newest and "LOCAL_POSITION_NED" in self.newest

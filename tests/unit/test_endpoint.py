@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bridge.endpoint import (
@@ -187,6 +187,7 @@ ENDPOINTS: st.SearchStrategy[Endpoint] = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(ENDPOINTS)
 def test_the_printed_form_gives_the_endpoint_back(endpoint: Endpoint) -> None:
     assert parse_endpoint(str(endpoint)) == endpoint
@@ -204,6 +205,7 @@ TEXTS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(TEXTS)
 @example("udpin:[fe80::1%]:1")
 @example("udpin:\u0661.2.3.4:5")

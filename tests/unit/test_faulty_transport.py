@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_recorder import Recorder, until
 
@@ -188,31 +188,29 @@ async def test_a_stall_holds_both_directions_and_then_lets_go(opened: Opener) ->
     pair = await opened(FaultPlan())
     loop = asyncio.get_running_loop()
     await pair.send_out([b"before"])
-    end = loop.time() + 0.05
-    pair.faulty.stall(0.05)
+    end = loop.time() + 0.2
+    pair.faulty.stall(0.2)
     pair.faulty.stall(0.01)  # a shorter one does not end it
     assert await pair.send_out(FRAMES) == [b"before"]
     assert await pair.send_in(FRAMES) == []
     await until(lambda: len(pair.far.data) == len(FRAMES) + 1 and len(pair.near.data) == len(FRAMES))
     assert pair.far.data == [b"before", *FRAMES]
     assert pair.near.data == FRAMES
-    clock_step = 1e-3
-    assert min(pair.far.times[1:] + pair.near.times) >= end - clock_step
+    assert min(pair.far.times[1:] + pair.near.times) >= end - 1e-3  # a timer may be early by a step of the clock
     assert await pair.send_out([b"after"]) == [b"before", *FRAMES, b"after"]
 
 
 async def test_stalls_can_be_planned(opened: Opener) -> None:
-    pair = await opened(FaultPlan(stalls=((0.0, 0.03), (0.06, 0.03))))
+    pair = await opened(FaultPlan(stalls=((0.0, 0.2), (0.4, 0.2))))
     assert await pair.send_out([b"first"]) == []
     await until(lambda: pair.far.data == [b"first"])
-    for index in range(2000):
-        if pair.far.data != [b"first", *FRAMES[:index]]:
-            break
-        await pair.send_out([FRAMES[index % len(FRAMES)]])
-        await asyncio.sleep(0.001)
-    else:
-        pytest.fail("the second stall never came")
-    await until(lambda: len(pair.far.data) == 1 + index)
+    sent = [b"first"]
+    async with asyncio.timeout(5):
+        while pair.far.data == sent:
+            sent.append(b"frame %d" % len(sent))
+            await pair.send_out(sent[-1:])
+            await asyncio.sleep(0.005)
+    await until(lambda: pair.far.data == sent)
 
 
 async def test_what_is_held_back_is_bounded(opened: Opener) -> None:
@@ -224,7 +222,7 @@ async def test_what_is_held_back_is_bounded(opened: Opener) -> None:
 
 
 async def test_what_is_under_way_is_lost_with_the_peer(opened: Opener) -> None:
-    pair = await opened(FaultPlan(latency_s=0.02))
+    pair = await opened(FaultPlan(latency_s=0.2))
     await pair.send_out(FRAMES)
     await pair.send_in(FRAMES)
     await pair.plain.close()
@@ -232,17 +230,17 @@ async def test_what_is_under_way_is_lost_with_the_peer(opened: Opener) -> None:
     assert pair.near.events == ["up", "down"]
     assert pair.faulty.write(b"nobody") is False
     await pair.plain.open(pair.far)
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.25)
     assert pair.near.data == pair.far.data == []
     assert pair.near.events == ["up", "down", "up"]
 
 
 async def test_closing_stops_every_timer(opened: Opener) -> None:
-    pair = await opened(FaultPlan(latency_s=0.01, reorder=0.5, stalls=((0.01, 0.01),)))
-    pair.faulty.stall(0.01)
+    pair = await opened(FaultPlan(latency_s=0.1, reorder=0.5, stalls=((0.1, 0.1),)))
+    pair.faulty.stall(0.05)
     await pair.send_out(FRAMES)
     await pair.faulty.close()
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.25)
     assert pair.far.data == []
     with pytest.raises(RuntimeError):
         pair.faulty.stall(0.1)
@@ -264,6 +262,7 @@ async def test_the_same_seed_gives_the_same_faults(opened: Opener) -> None:
     assert first != other
 
 
+@settings(deadline=None)
 @given(seed=st.integers(), frames=st.lists(st.binary(max_size=40), max_size=40))
 def test_decisions_depend_on_seed_and_frames_only(seed: int, frames: list[bytes]) -> None:
     fates, again = Fates(ROUGH, seed), Fates(ROUGH, seed)
@@ -274,6 +273,7 @@ def test_decisions_depend_on_seed_and_frames_only(seed: int, frames: list[bytes]
     assert fates.counts.lost == sum(not fate.copies for fate in first)
 
 
+@settings(deadline=None)
 @given(seed=st.integers())
 def test_a_further_fault_leaves_the_other_decisions_as_they_were(seed: int) -> None:
     some = FaultPlan(loss=0.3, jitter_s=0.1)

@@ -289,3 +289,40 @@ def test_a_parameter_of_the_wrong_shape_is_named() -> None:
         Magnetometer(msgspec.structs.replace(MAG, noise_gauss=np.ones(3)), tick_us=4000, seed=1, worlds=range(3))
     with pytest.raises(UsageError, match="accel_limit_m_s2 has shape"):
         Imu(msgspec.structs.replace(IMU, accel_limit_m_s2=np.ones((2, 1))), tick_us=4000, seed=1, worlds=range(3))
+
+
+def alone(kind: type, params: object, **kept: float) -> np.ndarray:
+    """The error of a sensor with all noise switched off but `kept`, (steps, values), same seed each time."""
+    off = {
+        name: 0.0
+        for name in params.__struct_fields__
+        if any(word in name for word in ("noise", "walk", "drift_hpa", "drift_m"))
+    }
+    off |= {name: value for name, value in {"delay_s": 0.0}.items() if name in params.__struct_fields__}
+    sensor = kind(msgspec.structs.replace(params, **off | kept), tick_us=100_000, seed=12, worlds=[0])
+    zero, steps = np.zeros((1, 3)), range(4000)
+    if kind is Imu:
+        return np.array([np.concatenate(sensor.sample(zero, zero), axis=1)[0] for _ in steps])
+    if kind is Barometer:
+        return np.array([sensor.sample(tick, zero[:, 0])[0] for tick in steps]) - 1013.25
+    fixes = [sensor.sample(tick, zero, zero) for tick in steps]
+    return np.array([np.concatenate((fix.pos_ned, fix.vel_ned), axis=1)[0] for fix in fixes])
+
+
+def test_the_noises_of_a_vehicle_are_independent_of_each_other() -> None:
+    baro = msgspec.structs.replace(BARO, rate_hz=10.0)
+    walk = alone(Imu, IMU, accel_bias_walk_m_s2_sqrt_s=1.0, gyro_bias_walk_rad_s_sqrt_s=1.0)
+    slow = alone(Gnss, GNSS, horizontal_drift_m=1.0, vertical_drift_m=1.0)[:, :3]
+    white = [
+        np.diff(walk, axis=0),
+        alone(Imu, IMU, accel_noise_density_m_s2_sqrt_hz=1.0, gyro_noise_density_rad_s_sqrt_hz=1.0)[:-1],
+        alone(Barometer, baro, noise_hpa=1.0)[1:],
+        np.diff(alone(Barometer, baro, drift_hpa=1.0), axis=0),
+        alone(Gnss, GNSS, horizontal_noise_m=1.0, vertical_noise_m=1.0)[1:, :3],
+        np.diff(slow, axis=0),
+        alone(Gnss, GNSS, velocity_noise_m_s=1.0)[1:, 3:],
+    ]
+    series = np.concatenate(white, axis=1)
+    correlation = np.corrcoef(series, rowvar=False) - np.eye(series.shape[1])
+    assert series.shape == (3999, 23)
+    assert np.abs(correlation).max() < 5.5 / np.sqrt(len(series))

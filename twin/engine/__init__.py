@@ -1,0 +1,1 @@
+"""Physics engines: states of N worlds, moved by forces."""

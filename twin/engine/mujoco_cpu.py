@@ -26,6 +26,7 @@ class MujocoCpu:
     Attributes:
         pos_enu, q_enu_flu, vel_enu, rates_flu: live views (N, 3), (N, 4), (N, 3), (N, 3) of the state.
         ctrl: (N, 2R) live view: thrusts, then torques.
+        start_height_m: (N,) height of the centre of mass at the start.
         force_enu: (N, 3) live view of the force on the body at its centre of mass [N], world frame.
     """
 
@@ -48,6 +49,7 @@ class MujocoCpu:
         qpos[:, :2] = 0.0
         qvel[:] = 0.0
         self._start = batch.state.copy()
+        self.start_height_m = self.pos_enu[:, 2].copy()
 
     def reset(self) -> None:
         """All worlds back at the start."""

@@ -1,0 +1,1 @@
+"""Sensor models: NED and FRD out, each with its own rate and noise."""

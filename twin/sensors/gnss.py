@@ -85,6 +85,10 @@ class Gnss:
         self._drift.reset()
         self._noise.reset()
 
+    def due(self, tick: int) -> bool:
+        """Whether `sample` measures at this tick: asked first, it saves preparing a state that nobody reads."""
+        return self._due(tick)
+
     def sample(self, tick: int, pos_ned: FloatArray, vel_ned: FloatArray) -> GnssBatch | None:
         """Measure and deliver, once a tick; ticks never go back.
 
