@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 from bridge.hil import HilSession
 from bridge.session_io import (
@@ -87,8 +87,9 @@ class HilLoop:
         self._failed = loop.create_future()
         await self._transport.open(self)
         stopped = asyncio.create_task(stop.wait(), name="stop")
+        either: list[asyncio.Future[Any]] = [stopped, self._failed]
         try:
-            await asyncio.wait({stopped, self._failed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if self._failed.done():
                 self._failed.result()
         finally:

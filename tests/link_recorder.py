@@ -9,7 +9,7 @@ from collections.abc import Callable
 async def until(condition: Callable[[], bool], what: str = "", timeout_s: float = 5.0) -> None:
     try:
         async with asyncio.timeout(timeout_s):
-            while not condition():  # noqa: ASYNC110 - nothing tells of what the tests wait for
+            while not condition():
                 await asyncio.sleep(0.001)
     except TimeoutError:
         raise AssertionError(f"did not happen: {what or condition}") from None

@@ -39,6 +39,9 @@ def bound(kind: socket.SocketKind, port: int = 0) -> socket.socket:
 class Rig:
     """One transport under test with its peer; a subclass for each kind."""
 
+    peer_files = 0
+    """Files that `attach` opens on the peer's side."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.handler = Recorder()
@@ -95,6 +98,7 @@ class Rig:
 
 
 class SocketRig(Rig):
+    peer_files = 1
     peer: socket.socket | None = None
 
     async def send(self, data: bytes) -> None:

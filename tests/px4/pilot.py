@@ -16,6 +16,7 @@ class Pilot(asyncio.DatagramProtocol):
 
     def __init__(self, instance: int) -> None:
         self._instance = instance
+        self.system = instance + 1
         self._decoder = Decoder(datagrams=True)
         self._encoder = Encoder(255, 190)
         self._transport: Any = None
@@ -23,6 +24,7 @@ class Pilot(asyncio.DatagramProtocol):
         self.newest: dict[str, Any] = {}
         self.texts: list[str] = []
         self.acks: dict[int, int] = {}
+        self.stick: Any = None  # a MANUAL_CONTROL to repeat
         self.on_message: Callable[[Any], None] | None = None
 
     async def __aenter__(self) -> Pilot:
@@ -45,7 +47,10 @@ class Pilot(asyncio.DatagramProtocol):
         while True:
             # Ten a second: PX4 counts simulated time, which may run ten times as fast as ours.
             self.send(common.MAVLink_heartbeat_message(common.MAV_TYPE_GCS, common.MAV_AUTOPILOT_INVALID, 0, 0, 4, 3))
-            await asyncio.sleep(0.1)
+            for _ in range(5):
+                if self.stick is not None:
+                    self.send(self.stick)
+                await asyncio.sleep(0.02)
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
         for message in self._decoder.feed(data):
@@ -69,7 +74,7 @@ class Pilot(asyncio.DatagramProtocol):
         self.acks.pop(command, None)
         values = [*params, *[0.0] * (7 - len(params))]
         for attempt in range(40):
-            self.send(common.MAVLink_command_long_message(self._instance + 1, 1, command, min(attempt, 255), *values))
+            self.send(common.MAVLink_command_long_message(self.system, 1, command, min(attempt, 255), *values))
             for _ in range(10):
                 await asyncio.sleep(0.02)
                 if command in self.acks:

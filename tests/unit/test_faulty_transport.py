@@ -221,6 +221,15 @@ async def test_what_is_held_back_is_bounded(opened: Opener) -> None:
     assert pair.faulty.sent.overflowed == pair.faulty.dropped == 200 - taken
 
 
+async def test_what_has_passed_is_held_no_more(opened: Opener) -> None:
+    pair = await opened(FaultPlan(latency_s=0.001))
+    frame = bytes(65536)
+    for count in range(1, HELD_LIMIT // len(frame) + 10):
+        assert pair.faulty.write(frame)
+        await until(lambda count=count: len(pair.far.data) == count)  # type: ignore[misc]
+    assert pair.faulty.sent.overflowed == 0
+
+
 async def test_what_is_under_way_is_lost_with_the_peer(opened: Opener) -> None:
     pair = await opened(FaultPlan(latency_s=0.2))
     await pair.send_out(FRAMES)
@@ -233,6 +242,9 @@ async def test_what_is_under_way_is_lost_with_the_peer(opened: Opener) -> None:
     await asyncio.sleep(0.25)
     assert pair.near.data == pair.far.data == []
     assert pair.near.events == ["up", "down", "up"]
+    await pair.send_out([b"new"])
+    await until(lambda: bool(pair.far.data))
+    assert pair.far.data == [b"new"]
 
 
 async def test_closing_stops_every_timer(opened: Opener) -> None:

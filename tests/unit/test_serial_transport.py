@@ -138,9 +138,11 @@ async def test_every_byte_passes_and_the_line_is_8n1(boards: Callable[[], Board]
     await until(lambda: len(handler.received) == len(every))
     assert handler.received == every
     assert board.read() == every
-    iflag, _oflag, cflag, _lflag, _ispeed, ospeed, _cc = board.attributes()
+    iflag, _oflag, cflag, _lflag, _ispeed, ospeed, cc = board.attributes()
     assert isinstance(iflag, int)
     assert isinstance(cflag, int)
+    assert isinstance(cc, list)
+    assert cc[termios.VMIN] in (1, b"\x01"), "or an empty read could be taken for a device that is gone"
     assert ospeed == termios.B57600
     assert cflag & termios.CSIZE == termios.CS8
     assert not cflag & (termios.PARENB | termios.CSTOPB | termios.CRTSCTS)
@@ -157,6 +159,55 @@ async def test_a_board_that_takes_nothing_does_not_stop_the_loop(boards: Callabl
     os.write(board.fd, b"still heard")
     await until(lambda: handler.received == b"still heard")
     await asyncio.wait_for(transport.close(), 5)
+
+
+async def test_a_backlog_is_sent_and_then_the_loop_rests(
+    boards: Callable[[], Board], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = boards()
+    transport = SerialTransport(board.device)
+    await transport.open(Recorder())
+    taken = 0
+    while transport.write(b"x" * 1000):
+        taken += 1000
+    arrived = b""
+    async with asyncio.timeout(5):
+        while len(arrived) < taken:
+            arrived += board.read()
+            await asyncio.sleep(0)
+    assert arrived == b"x" * taken
+    await asyncio.sleep(0.01)
+    writes: list[int] = []
+
+    def count(fd: int, _data: bytes) -> int:
+        writes.append(fd)
+        return 0
+
+    monkeypatch.setattr("bridge.transport.serial.os.write", count)
+    await asyncio.sleep(0.02)
+    assert writes == []
+    monkeypatch.undo()
+    await transport.close()
+
+
+async def test_a_backlog_does_not_reach_the_next_device(boards: Callable[[], Board], tmp_path: Path) -> None:
+    link = tmp_path / "ttyACM0"
+    first = boards()
+    link.symlink_to(first.device)
+    transport, handler = SerialTransport(str(link)), Recorder()
+    await transport.open(handler)
+    while transport.write(b"x" * 1000):
+        pass
+    first.pull()
+    link.unlink()
+    await until(lambda: handler.downs == 1)
+    second = boards()
+    link.symlink_to(second.device)
+    await until(lambda: handler.ups == 2)
+    assert transport.write(b"ping")
+    await asyncio.sleep(0.02)
+    assert second.read() == b"ping"
+    await transport.close()
 
 
 async def test_a_write_that_finds_the_device_gone_tells_of_it_later(boards: Callable[[], Board]) -> None:
