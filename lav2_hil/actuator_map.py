@@ -23,6 +23,7 @@ class ActuatorMap:
             for output in outputs
         )
         self._still = ActuatorCommand(np.zeros((1, len(outputs))))
+        self._still.rotor_speed.flags.writeable = False  # handed out again and again
 
     def command(self, controls: HilControls | None) -> ActuatorCommand:
         """The command for one vehicle: rotor speeds (1, R) [rad/s]."""

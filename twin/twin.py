@@ -123,16 +123,9 @@ class Twin:
         self._rates_flu = np.zeros((self.n, 3))
 
     def step(self, command: ActuatorCommand) -> SensorBatch:
-        """Advance all worlds by one tick.
-
-        A command that is not finite counts as 0 for that rotor of that world: it never reaches the physics.
-
-        Raises:
-            TwinDivergedError: the state of a world became non-finite.
-        """
-        self._move(self._finite(command.rotor_speed))
-        self.ticks += 1
-        return self._sense()
+        """Advance all worlds by one tick and read their sensors: `move`, then `sense`."""
+        self.move(command)
+        return self.sense()
 
     def _finite(self, rotor_speed: FloatArray) -> FloatArray:
         finite = np.isfinite(rotor_speed)
@@ -141,8 +134,16 @@ class Twin:
         self.bad_commands += ~finite
         return np.where(finite, rotor_speed, 0.0)
 
-    def _move(self, rotor_speed: FloatArray) -> None:
+    def move(self, command: ActuatorCommand) -> None:
+        """Advance all worlds by one tick.
+
+        A command that is not finite counts as 0 for that rotor of that world: it never reaches the physics.
+
+        Raises:
+            TwinDivergedError: the state of a world became non-finite.
+        """
         engine, rotors = self._engine, self._rotors
+        rotor_speed = self._finite(command.rotor_speed)
         vel_before = engine.vel_enu.copy()
         rates_before = engine.rates_flu.copy()
         target = rotors.limit(rotor_speed)
@@ -157,13 +158,16 @@ class Twin:
             engine.step()
         diverged = engine.unstable_worlds()
         if diverged:
-            raise TwinDivergedError(f"the physics of world {diverged[0]} broke down at tick {self.ticks + 1}")
+            world, reason = next(iter(diverged.items()))
+            raise TwinDivergedError(f"the physics of world {world} broke down at tick {self.ticks + 1}: {reason}")
+        self.ticks += 1
         # What an IMU integrates over the tick: the mean specific force, seen from the attitude in its middle.
         specific_force_enu = (engine.vel_enu - vel_before) / self._tick_s + self._gravity_up
         self._specific_force_flu = np.matmul(specific_force_enu[:, None, :], rotation_middle)[:, 0, :]
         self._rates_flu = 0.5 * (engine.rates_flu + rates_before)
 
-    def _sense(self) -> SensorBatch:
+    def sense(self) -> SensorBatch:
+        """What the sensors of all worlds read now; once a tick, after `move`."""
         engine, tick = self._engine, self.ticks
         accel, gyro = self._imu.sample(self._specific_force_flu * FRD_OF_FLU, self._rates_flu * FRD_OF_FLU)
         mag = None
