@@ -45,7 +45,9 @@ class Decoder:
         self.stats = DecodeStats()
         self._datagrams = datagrams
         self._sequences: dict[tuple[int, int], int] = {}
-        self._damaged = 0  # bytes still to come of a damaged frame that is being searched for good ones
+        # No good frame since a damaged one; until then a frame whose checksum cannot be told is not believed.
+        self._searching = False
+        self._damaged = 0  # bytes still to come of that damaged frame
         self._new_parser()
 
     def _new_parser(self) -> None:
@@ -55,35 +57,48 @@ class Decoder:
     def feed(self, data: bytes) -> list[Message]:
         """All messages that are complete with these bytes, in order.
 
-        A message of unknown id comes as pymavlink's `MAVLink_unknown`; `get_msgbuf()` of any message gives the frame
-        as it came.
+        A message of unknown id comes as pymavlink's `MAVLink_unknown` (but not right behind a damaged frame);
+        `get_msgbuf()` of any message gives the frame as it came.
         """
         parser = self._parser
         messages = []
         message = parser.parse_char(data)
-        while message is not None:
-            if message.get_type() == "BAD_DATA":
+        while True:
+            if message is None:
+                if not self._datagrams or not parser.buf_len():
+                    break
+                rest = bytes(parser.buf[parser.buf_index :])  # a frame that ends with its datagram, not where it says
+                parser.buf_index = len(parser.buf)
+                self._bad_data(rest)
+            elif message.get_type() == "BAD_DATA" or (self._searching and message.get_msgId() < 0):
                 self._bad_data(bytes(message.data))
             else:
+                self._searching = False
                 self._damaged = 0
                 self._count(message)
                 messages.append(message)
             message = parser.parse_char(b"")
-        if self._datagrams and parser.buf_len():
-            self.stats.bad_frames += not self._damaged
+        if self._datagrams:
+            self._searching = False
             self._damaged = 0
-            self._new_parser()
+        # pymavlink keeps what it has parsed for as long as part of a frame is waiting.
+        del parser.buf[: parser.buf_index]
+        parser.buf_index = 0
         return messages
 
     def _bad_data(self, data: bytes) -> None:
+        marked = data[0] in (common.PROTOCOL_MARKER_V1, common.PROTOCOL_MARKER_V2)
         if self._damaged <= 0:
-            self.stats.bad_frames += 1
+            self.stats.bad_frames += marked or not self._searching
             self._damaged = len(data)
-        if len(data) > 1 and data[0] in (common.PROTOCOL_MARKER_V1, common.PROTOCOL_MARKER_V2):
+        self._searching = True
+        if marked and len(data) > 1:
             # The marker or the length may be what is damaged: look for a frame right behind the marker.
             parser = self._parser
-            parser.buf = bytearray(data[1:]) + parser.buf[parser.buf_index :]
-            parser.buf_index = 0
+            if parser.buf_index:
+                parser.buf_index -= len(data) - 1
+            else:  # it was the last of the buffer, which pymavlink then throws away
+                parser.buf = bytearray(data[1:])
             self._damaged -= 1
         else:
             self._damaged -= len(data)
@@ -97,16 +112,16 @@ class Decoder:
         else:
             sequence, sender = message.get_seq(), (message.get_srcSystem(), message.get_srcComponent())
         last = self._sequences.get(sender)
-        self._sequences[sender] = sequence
-        if last is not None:
-            gap = (sequence - last - 1) & 0xFF
-            # Half the circle or more is a frame that came late or twice, or a sender that started again.
-            if gap < 128:
-                self.stats.lost_frames += gap
+        gap = 0 if last is None else (sequence - last - 1) & 0xFF
+        # Half the circle or more is a frame that came late or twice, or a sender that started again.
+        if gap < 128:
+            self.stats.lost_frames += gap
+            self._sequences[sender] = sequence
 
     def forget_sequences(self) -> None:
         """The peer starts anew: its next sequence numbers are no gap, and a frame cut by the loss is gone."""
         self._sequences.clear()
+        self._searching = False
         self._damaged = 0
         self._new_parser()
 
@@ -117,10 +132,12 @@ class Encoder:
     Args:
         system: system id.
         component: component id.
+        sequence: number of the first frame.
     """
 
-    def __init__(self, system: int, component: int) -> None:
+    def __init__(self, system: int, component: int, sequence: int = 0) -> None:
         self._mav = common.MAVLink(None, srcSystem=system, srcComponent=component)
+        self._mav.seq = sequence
 
     @property
     def system(self) -> int:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from pymavlink.dialects.v20 import common
@@ -40,6 +38,7 @@ from bridge.session_io import (
     StepTwin,
     TimerExpired,
 )
+from bridge.session_state import PacedReason, Phase, SessionStats
 
 FIRST_TIME_US = 1_000_000
 """The first stamp: PX4's estimator does not like 0."""
@@ -48,41 +47,12 @@ HEARTBEAT_US = 1_000_000
 WARN_AGAIN_US = 10_000_000
 REFUSED_US = 1_000_000
 """Datagrams refused for so long, and nothing heard: the flight controller's process is gone."""
+CALLS = 10
+"""Calls that are neither answered nor refused before sensors are sent all the same: the answer may have been lost."""
 SILENT_PEER_US = 5_000_000
 """A peer found by its first datagram that has been silent for so long makes room for another."""
 TIMEOUTS_APART = 16
 """Two time-outs with fewer answered sensors than this between them: the pattern does not hold."""
-
-
-class Phase(Enum):
-    """Where the session stands."""
-
-    WAITING = "waiting"
-    CALLING = "calling"
-    PACED = "paced"
-    LOCKSTEP = "lockstep"
-
-
-class PacedReason(Enum):
-    """Why ticks follow the wall clock instead of the answers."""
-
-    LEARNING = "learning the reply pattern"
-    SILENT = "no reply"
-    NO_LOCKSTEP = "flight controller without lockstep"
-
-
-@dataclass(slots=True)
-class SessionStats:
-    """Counters since the start, over all connections.
-
-    At all times sensors - replies - timeouts - not_expected <= 1.
-    """
-
-    sensors: int = 0
-    replies: int = 0
-    timeouts: int = 0
-    not_expected: int = 0
-    connections: int = 0
 
 
 class HilSession:
@@ -129,6 +99,7 @@ class HilSession:
         self._pacer = Pacer()
         self._out: list[Output] = []
         self._others: set[int] = set()
+        self._sent_us: int | None = None  # wall time at which the newest HIL_SENSOR left
         self._warned_us: int | None = None
         self._warned_of_silence = False
         self._outstanding = False
@@ -147,7 +118,8 @@ class HilSession:
 
     def handle(self, event: Event, now_us: int) -> list[Output]:
         """Take one event at a wall time (monotonic, microseconds) and give what follows from it, in order."""
-        self._out = out = []
+        out: list[Output] = []
+        self._out = out
         self._handlers[type(event)](event, now_us)
         return out
 
@@ -180,6 +152,7 @@ class HilSession:
         self._answered_since_timeout = TIMEOUTS_APART
         self._suspected = False
         self._spoken = False
+        self._calls = 0
 
     def _link_up(self, event: LinkUp, now: int) -> None:
         self.stats.connections += 1
@@ -191,6 +164,17 @@ class HilSession:
             self._start(now)
 
     def _call(self, now: int) -> None:
+        """Say that we are there; PX4 answers the first datagram that it gets with two, once in its life."""
+        if self._calls == CALLS:
+            self._notice(
+                logging.WARNING,
+                "no_answer",
+                f"PX4 neither answers nor refuses {CALLS} calls, as if it had met another simulator before: "
+                "sending sensors",
+            )
+            self._start(now)
+            return
+        self._calls += 1
         self._send(heartbeat())
         self.wake_us = now + HEARTBEAT_US
 
@@ -219,10 +203,15 @@ class HilSession:
 
     def _refused(self, event: Refused, now: int) -> None:
         if self.phase in (Phase.WAITING, Phase.CALLING):
+            self._calls = 0
             return
         if self._refused_since_us is None:
             self._refused_since_us = now
         elif now - self._refused_since_us > REFUSED_US:
+            if self._makes_room:  # it may come back at another port
+                self._refused_since_us = None
+                self._out.append(ForgetPeer())
+                return
             self._lose_peer("its port refuses datagrams", Phase.CALLING)
             self._call(now)
 
@@ -315,7 +304,9 @@ class HilSession:
     def _enter_paced(self, reason: PacedReason, now: int) -> None:
         self.phase = Phase.PACED
         self.paced_reason = reason
-        self._pacer.anchor(now, self.time_us + self._period_us, min(self._speed or 1.0, 1.0))
+        speed = min(self._speed or 1.0, 1.0)
+        due = now if self._sent_us is None else max(now, self._sent_us + int(self._period_us / speed))
+        self._pacer.anchor(due, self.time_us + self._period_us, speed, self._period_us - 1)
 
     def _leave_paced(self, new_pattern: bool, now: int) -> None:
         """A reply came: back to lockstep, as soon as it is known which sensors are answered."""
@@ -357,7 +348,7 @@ class HilSession:
                 "flight_termination_suspected",
                 "PX4 fell silent while armed, as it does on flight termination: motors are stopped",
             )
-        truth = 0 < self._truth_interval_us and next_us >= self._truth_due_us
+        truth = self._truth_interval_us > 0 and next_us >= self._truth_due_us
         self._out.append(StepTwin(next_us, controls, truth))
 
     def _sampled(self, event: Sampled, now: int) -> None:
@@ -377,6 +368,7 @@ class HilSession:
             self._send(heartbeat())
         self._send(self._sensor_encoder.hil_sensor(sample))
         self.stats.sensors += 1
+        self._sent_us = now
         self.tracker.sensor_sent(time_us)
         expected = self._pattern.sensor_sent()
         if expected and self.phase is Phase.LOCKSTEP:

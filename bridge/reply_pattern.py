@@ -21,7 +21,7 @@ class ReplyPattern:
     the pattern.
     """
 
-    __slots__ = ("_answered", "_phase", "_sent", "_settled", "_streak", "period", "pattern")
+    __slots__ = ("_answered", "_phase", "_sent", "_settled", "pattern", "period")
 
     def __init__(self) -> None:
         self.forget()
@@ -34,7 +34,6 @@ class ReplyPattern:
         self.period = 0
         self.pattern = 0  # bit j: sensor number n with (n - phase) % period == j is answered
         self._phase = 0
-        self._streak = 0
 
     @property
     def learnt(self) -> bool:

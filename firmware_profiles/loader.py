@@ -1,12 +1,14 @@
 """Profiles from TOML: `load_profile("px4_iris")`, `load_profile("my/vehicle.toml")`.
 
 `extends = "NAME"` takes another profile as the base; tables are merged key by key, anything else replaces. A file's
-relative `extends` path is seen from that file. An error is one line: file, key, what is allowed.
+relative `extends` path is seen from that file. An error is one line: file, key, what is allowed; the file is the one
+in the chain that holds the value.
 """
 
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -30,45 +32,90 @@ def load_profile(name_or_path: str) -> VehicleProfile:
     Raises:
         ProfileError: no such profile (lists those that exist), or an error in its file.
     """
-    source, table = _merged(name_or_path, None, ())
-    profile = _convert(table, source)
-    _check_outputs(profile, source)
-    _check_physics(profile.vehicle, source)
+    layers = _layers(name_or_path)
+    table: dict[str, Any] = {}
+    try:
+        for layer in reversed(layers):
+            table = _merge(table, layer.table)
+        profile = _convert(table, layers)
+    except RecursionError:
+        raise ProfileError(_one_line(f"{layers[0].source}: tables inside tables without end")) from None
+    _check_outputs(profile, layers)
+    _check_physics(profile.vehicle, layers)
     return profile
 
 
-def _merged(name_or_path: str, directory: Path | None, chain: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    source, text, here = _read(name_or_path, directory)
-    if source in chain:
-        raise ProfileError(f"{source}: extends: goes in a circle ({' -> '.join([*chain, source])})")
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{source}: not valid TOML: {error}") from None
-    base_name = table.pop("extends", None)
-    if base_name is None:
-        return source, table
-    if not isinstance(base_name, str):
-        raise ProfileError(f"{source}: extends: expected the name of a profile, a string")
-    _, base = _merged(base_name, here, (*chain, source))
-    return source, _merge(base, table)
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One file of a chain of `extends`: what to call it in messages, and what it says itself."""
+
+    source: str
+    table: dict[str, Any]
 
 
-def _read(name_or_path: str, directory: Path | None) -> tuple[str, str, Path | None]:
-    """(what to call it in messages, its text, the directory that its own relative paths start from)."""
-    if name_or_path.endswith(".toml"):
-        path = Path(name_or_path) if directory is None else directory / name_or_path
+def _one_line(text: str) -> str:
+    """The text with everything that would break the line shown as an escape."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def _error(layers: list[_Layer], key: str, problem: str) -> ProfileError:
+    """The error at a key, in the file that gives the key its value, or in the first one where none does."""
+    owners = (layer.source for layer in layers if _says(layer.table, key))
+    return ProfileError(_one_line(f"{next(owners, layers[0].source)}: {key}: {problem}"))
+
+
+def _says(table: Any, key: str) -> bool:
+    for part in key.split("."):
+        name, _, index = part.partition("[")
+        if not isinstance(table, dict) or name not in table:
+            return False
+        if index:
+            return True  # an array is replaced as a whole
+        table = table[name]
+    return True
+
+
+def _layers(name_or_path: str) -> list[_Layer]:
+    """The profile and what it extends, the most special one first."""
+    layers: list[_Layer] = []
+    identities: list[str] = []
+    name, directory, said_by = name_or_path, None, ""
+    while True:
+        source, identity, text, directory = _read(name, directory, said_by)
+        if identity in identities:
+            circle = " -> ".join([*(layer.source for layer in layers[identities.index(identity) :]), source])
+            raise ProfileError(_one_line(f"{layers[-1].source}: extends: goes in a circle ({circle})"))
         try:
-            return str(path), path.read_text(encoding="utf-8"), path.parent
+            table = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, brackets 1,000 deep
+            raise ProfileError(_one_line(f"{source}: not valid TOML: {error}")) from None
+        base = table.pop("extends", None)
+        layers.append(_Layer(source, table))
+        identities.append(identity)
+        if base is None:
+            return layers
+        if not isinstance(base, str):
+            raise ProfileError(_one_line(f"{source}: extends: expected the name of a profile, a string, got {base!r}"))
+        name, said_by = base, f"{source}: extends: "
+
+
+def _read(name: str, directory: Path | None, said_by: str) -> tuple[str, str, str, Path | None]:
+    """(what to call it in messages, which file it really is, its text, where its own relative paths start)."""
+    if name.endswith(".toml"):
+        path = Path(name) if directory is None else directory / name
+        try:
+            return str(path), str(path.resolve()), path.read_text(encoding="utf-8"), path.parent
         except FileNotFoundError:
-            raise ProfileError(f"{path}: no such profile file; shipped profiles: {_listed()}") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"{path}: cannot be read: {error}") from None
-    if name_or_path in profile_names():
-        entry = _SHIPPED / f"{name_or_path}.toml"
-        return f"{name_or_path}.toml", entry.read_text(encoding="utf-8"), directory
+            problem = f"no such profile file; shipped profiles: {_listed()}"
+        except UnicodeDecodeError:
+            problem = "not valid TOML: not a text in UTF-8"
+        except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name, a link to itself
+            problem = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise ProfileError(_one_line(f"{said_by}{path}: {problem}"))
+    if name in profile_names():
+        return f"{name}.toml", f"shipped {name}", (_SHIPPED / f"{name}.toml").read_text(encoding="utf-8"), directory
     raise ProfileError(
-        f"unknown profile {name_or_path!r}; shipped profiles: {_listed()} (or a path that ends in .toml)"
+        _one_line(f"{said_by}unknown profile {name!r}; shipped profiles: {_listed()} (or a path that ends in .toml)")
     )
 
 
@@ -84,26 +131,31 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _convert(table: dict[str, Any], source: str) -> VehicleProfile:
-    _reject_non_finite(table, source, "")
+def _convert(table: dict[str, Any], layers: list[_Layer]) -> VehicleProfile:
+    _reject_non_finite(table, layers, "")
     try:
         return msgspec.convert(table, VehicleProfile)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        key = path.rstrip("`").lstrip(".") or "(top level)"
-        raise ProfileError(f"{source}: {key}: {message}{_allowed(key, message)}") from None
+        group = path.rstrip("`").lstrip(".")
+        key, allowed = group, _allowed(group, message)
+        for start, plain in (("Object contains unknown", "unknown key"), ("Object missing required", "missing")):
+            if message.startswith(f"{start} field `"):
+                field = message.removeprefix(f"{start} field `").removesuffix("`")
+                message, key = plain, f"{group}.{field}" if group else field
+        raise _error(layers, key, message + allowed) from None
 
 
-def _reject_non_finite(value: Any, source: str, key: str) -> None:
+def _reject_non_finite(value: Any, layers: list[_Layer], key: str) -> None:
     """TOML knows nan and inf; a vehicle has neither."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            _reject_non_finite(inner, source, f"{key}.{name}" if key else name)
+            _reject_non_finite(inner, layers, f"{key}.{name}" if key else name)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            _reject_non_finite(inner, source, f"{key}[{index}]")
+            _reject_non_finite(inner, layers, f"{key}[{index}]")
     elif isinstance(value, float) and not (-1e300 < value < 1e300):
-        raise ProfileError(f"{source}: {key}: expected a finite number, got {value}")
+        raise _error(layers, key, f"expected a finite number, got {value}")
 
 
 def _allowed(key: str, message: str) -> str:
@@ -123,50 +175,75 @@ def _allowed(key: str, message: str) -> str:
     return f"; allowed here: {', '.join(kind.__struct_fields__)}" if hasattr(kind, "__struct_fields__") else ""
 
 
-def _check_outputs(profile: VehicleProfile, source: str) -> None:
+def _check_outputs(profile: VehicleProfile, layers: list[_Layer]) -> None:
     """What the types cannot say: each rotor is driven by exactly one output, and ranges make sense."""
     rotors = len(profile.vehicle.propeller.rotors)
     outputs = profile.firmware.rotor_outputs
     driven = sorted(output.rotor for output in outputs)
     if driven != list(range(rotors)):
-        raise ProfileError(
-            f"{source}: firmware.rotor_outputs: each of the {rotors} rotors (0 to {rotors - 1}) needs exactly one "
-            f"output, got outputs for rotors {driven}"
+        raise _error(
+            layers,
+            "firmware.rotor_outputs",
+            f"each of the {rotors} rotors (0 to {rotors - 1}) needs exactly one "
+            f"output, got outputs for rotors {driven}",
         )
-    channels = sorted(output.channel for output in outputs)
+    wheels = profile.firmware.wheel_outputs
+    sides = sorted(output.side for output in wheels)
+    expected = [] if profile.vehicle.ground_drive is None else ["left", "right"]
+    if sides != expected:
+        raise _error(
+            layers,
+            "firmware.wheel_outputs",
+            f"expected one output for each of the sides {expected}, as the vehicle's ground_drive has, got {sides}",
+        )
+    channels = sorted([*(output.channel for output in outputs), *(output.channel for output in wheels)])
     if len(set(channels)) != len(channels):
-        raise ProfileError(f"{source}: firmware.rotor_outputs: each channel drives one rotor, got channels {channels}")
+        raise _error(layers, "firmware.rotor_outputs", f"each channel drives one thing, got channels {channels}")
     for index, output in enumerate(outputs):
         low, high = output.speed_range_rad_s
         if low >= high:
-            raise ProfileError(
-                f"{source}: firmware.rotor_outputs[{index}].speed_range_rad_s: expected [idle, full] with idle < full, "
-                f"got [{low:g}, {high:g}]"
+            raise _error(
+                layers,
+                f"firmware.rotor_outputs[{index}].speed_range_rad_s",
+                f"expected [idle, full] with idle < full, got [{low:g}, {high:g}]",
             )
 
 
-def _check_physics(vehicle: VehicleParams, source: str) -> None:
+def _check_physics(vehicle: VehicleParams, layers: list[_Layer]) -> None:
     """What no body can be, and what no clock of whole microseconds can show."""
+    drive = vehicle.ground_drive
+    if drive is not None and drive.driven_axle >= len(drive.wheel_x_m):
+        raise _error(
+            layers,
+            "vehicle.ground_drive.driven_axle",
+            f"expected one of the {len(drive.wheel_x_m)} axles, counted from 0, got {drive.driven_axle}",
+        )
     a, b, c = sorted(vehicle.body.inertia_kg_m2)
     if a + b < c:
-        raise ProfileError(
-            f"{source}: vehicle.body.inertia_kg_m2: no body has one moment larger than the other two together, "
-            f"got {list(vehicle.body.inertia_kg_m2)}"
+        raise _error(
+            layers,
+            "vehicle.body.inertia_kg_m2",
+            f"no body has one moment larger than the other two together, got {list(vehicle.body.inertia_kg_m2)}",
         )
     rate = vehicle.sensors.imu.rate_hz
     if abs(vehicle.step_dt_us * rate - 1e6) > 1e-6:
-        raise ProfileError(
-            f"{source}: vehicle.sensors.imu.rate_hz: expected a rate whose period is whole microseconds "
-            f"(100, 200, 250, 400, 500, 800, 1000 Hz ...), got {rate:g}"
+        raise _error(
+            layers,
+            "vehicle.sensors.imu.rate_hz",
+            f"expected a rate whose period is whole microseconds "
+            f"(100, 200, 250, 400, 500, 800, 1000 Hz ...), got {rate:g}",
         )
     if vehicle.step_dt_us % vehicle.environment.sim_dt_us:
-        raise ProfileError(
-            f"{source}: vehicle.environment.sim_dt_us: expected a divisor of the IMU's period, {vehicle.step_dt_us} us, "
-            f"got {vehicle.environment.sim_dt_us}"
+        raise _error(
+            layers,
+            "vehicle.environment.sim_dt_us",
+            f"expected a divisor of the IMU's period, {vehicle.step_dt_us} us, got {vehicle.environment.sim_dt_us}",
         )
     for name in ("barometer", "magnetometer", "gnss"):
         slower = getattr(vehicle.sensors, name).rate_hz
         if slower > rate:
-            raise ProfileError(
-                f"{source}: vehicle.sensors.{name}.rate_hz: expected at most the IMU's rate, {rate:g} Hz, got {slower:g}"
+            raise _error(
+                layers,
+                f"vehicle.sensors.{name}.rate_hz",
+                f"expected at most the IMU's rate, {rate:g} Hz, got {slower:g}",
             )

@@ -15,7 +15,9 @@ NonNegative = Annotated[float, msgspec.Meta(ge=0)]
 Vec3 = tuple[float, float, float]
 PositiveVec3 = tuple[Positive, Positive, Positive]
 NonNegativeVec3 = tuple[NonNegative, NonNegative, NonNegative]
-RateHz = Annotated[float, msgspec.Meta(gt=0, le=2000)]
+RateHz = Annotated[float, msgspec.Meta(ge=0.01, le=2000)]
+MassKg = Annotated[float, msgspec.Meta(ge=1e-6)]
+Moment = Annotated[float, msgspec.Meta(ge=1e-12)]
 
 
 class _Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,8 +40,8 @@ class BodyParams(_Params, frozen=True):
     `linear_drag_n_s_m` is the diagonal of C in F = -C v (body frame). The collision box is what touches the ground.
     """
 
-    mass_kg: Positive
-    inertia_kg_m2: PositiveVec3
+    mass_kg: MassKg
+    inertia_kg_m2: tuple[Moment, Moment, Moment]
     linear_drag_n_s_m: NonNegativeVec3
     collision_half_size_m: PositiveVec3
     collision_centre_flu_m: Vec3
@@ -68,6 +70,33 @@ class PropellerParams(_Params, frozen=True):
     max_rise_rad_s2: Positive
     max_fall_rad_s2: Positive
     rotors: Annotated[tuple[RotorParams, ...], msgspec.Meta(min_length=1, max_length=16)]
+
+
+class GroundDriveParams(_Params, frozen=True):
+    """Wheels, a row on each side: one of each row is driven by a velocity servo, the others are coupled to it.
+
+    `wheel_x_m` are the axles along the body, `wheel_y_m` is how far to either side they stand, `wheel_z_m` their
+    height; `driven_axle` counts `wheel_x_m` from 0. The servo gives `servo_gain_nm_s` times the error of speed, up to
+    `torque_limit_nm`. A side's speed is that of its output shaft, positive forward, which a wheel follows one to one.
+    `allocation_width_m` is the B of v = v_0 -/+ B yaw rate / 2: what the controller must reckon with, more than the
+    distance of the rows because wheels that turn on the spot skid.
+    """
+
+    wheel_x_m: Annotated[tuple[float, ...], msgspec.Meta(min_length=1, max_length=8)]
+    wheel_y_m: Positive
+    wheel_z_m: float
+    driven_axle: Annotated[int, msgspec.Meta(ge=0)]
+    wheel_radius_m: Positive
+    wheel_width_m: Positive
+    wheel_mass_kg: MassKg
+    axle_inertia_kg_m2: Positive
+    friction: NonNegative
+    servo_gain_nm_s: Positive
+    torque_limit_nm: Positive
+    max_side_speed_rad_s: Positive
+    allocation_width_m: Positive
+    max_speed_m_s: Positive
+    max_yaw_rate_rad_s: Positive
 
 
 class ImuParams(_Params, frozen=True):
@@ -137,15 +166,22 @@ class VehicleParams(_Params, frozen=True):
     propeller: PropellerParams
     sensors: SensorParams
     environment: EnvironmentParams = EnvironmentParams()
+    ground_drive: GroundDriveParams | None = None
 
     @property
     def step_dt_us(self) -> int:
         """Time between two IMU samples, the tick of controller and sensors [us]."""
         return round(1e6 / self.sensors.imu.rate_hz)
 
+    @property
+    def total_mass_kg(self) -> float:
+        """Mass of the body and its wheels [kg]."""
+        drive = self.ground_drive
+        return self.body.mass_kg + (0.0 if drive is None else 2 * len(drive.wheel_x_m) * drive.wheel_mass_kg)
+
     def hover_speed_rad_s(self) -> float:
         """Rotor speed at which the thrust of all rotors carries the weight [rad/s]: sqrt(m g / (R c_T))."""
-        weight = self.body.mass_kg * self.environment.gravity_m_s2
+        weight = self.total_mass_kg * self.environment.gravity_m_s2
         return float((weight / (len(self.propeller.rotors) * self.propeller.thrust_coefficient_n_s2)) ** 0.5)
 
 
@@ -158,6 +194,14 @@ class RotorOutput(_Params, frozen=True):
     channel: Annotated[int, msgspec.Meta(ge=0, le=15)]
     rotor: Annotated[int, msgspec.Meta(ge=0)]
     speed_range_rad_s: tuple[NonNegative, Positive]
+
+
+class WheelOutput(_Params, frozen=True):
+    """Which HIL channel drives which side's wheels: control -1 to 1 gives minus to plus the full speed."""
+
+    channel: Annotated[int, msgspec.Meta(ge=0, le=15)]
+    side: Literal["left", "right"]
+    full_speed_rad_s: Positive
 
 
 class Px4Airframe(_Params, frozen=True):
@@ -173,6 +217,7 @@ class FirmwareParams(_Params, frozen=True):
     """The firmware's side: which channel drives what, and the PX4 releases that the vehicle is known to fly with."""
 
     rotor_outputs: tuple[RotorOutput, ...]
+    wheel_outputs: tuple[WheelOutput, ...] = ()
     px4: tuple[Px4Airframe, ...] = ()
 
 

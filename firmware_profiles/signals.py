@@ -47,9 +47,12 @@ class ActuatorCommand:
 
     Attributes:
         rotor_speed: (N, R) rotor speed commands [rad/s].
+        side_speed: (N, 2) speeds of the left and the right output shaft [rad/s], positive forward; None where the
+            wheels stand still or there are none.
     """
 
     rotor_speed: npt.NDArray[np.float64]
+    side_speed: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Channels to rotor speeds: the one place where the bridge's channels and the twin's rotors meet."""
+"""Channels to rotor and wheel speeds: the one place where the bridge's channels and the twin's actuators meet."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import numpy as np
 
 from firmware_profiles.profile import FirmwareParams
 from firmware_profiles.signals import ActuatorCommand, HilControls
-from lav2_hil.gate import MOTOR, Gate
+from lav2_hil.gate import MOTOR, TWO_WAY, Gate
 
 
 class ActuatorMap:
     """The profile's actuator map behind the gate.
 
-    A live channel with control u tells its rotor idle + (full - idle) u [rad/s]; any other tells it 0.
+    A live channel with control u tells its rotor idle + (full - idle) u and its wheels full u [rad/s]; any other tells
+    them 0.
     """
 
     def __init__(self, firmware: FirmwareParams) -> None:
         outputs = sorted(firmware.rotor_outputs, key=lambda output: output.rotor)
-        self.gate = Gate({output.channel: MOTOR for output in outputs})
+        wheels = sorted(firmware.wheel_outputs, key=lambda output: output.side)  # left, right
+        self.gate = Gate({output.channel: MOTOR for output in outputs} | {output.channel: TWO_WAY for output in wheels})
+        self._wheels = tuple((output.channel, output.full_speed_rad_s) for output in wheels)
         self._outputs = tuple(
             (output.channel, output.speed_range_rad_s[0], output.speed_range_rad_s[1] - output.speed_range_rad_s[0])
             for output in outputs
@@ -26,9 +29,10 @@ class ActuatorMap:
         self._still.rotor_speed.flags.writeable = False  # handed out again and again
 
     def command(self, controls: HilControls | None) -> ActuatorCommand:
-        """The command for one vehicle: rotor speeds (1, R) [rad/s]."""
+        """The command for one vehicle: rotor speeds (1, R) and side speeds (1, 2) [rad/s]."""
         if not self.gate.passes(controls):
             return self._still
         values, live = self.gate.clean(controls)
         speeds = [idle + span * values[channel] if live[channel] else 0.0 for channel, idle, span in self._outputs]
-        return ActuatorCommand(np.array((speeds,)))
+        sides = np.array(([full * values[channel] for channel, full in self._wheels],)) if self._wheels else None
+        return ActuatorCommand(np.array((speeds,)), sides)

@@ -15,6 +15,7 @@ from lav2_hil.exitcodes import ExitCode, exit_code_of
 _COMMANDS = {
     "profiles": "list the vehicles, or show one",
     "run": "connect a flight controller to the twin",
+    "sim": "fly a mission with the built-in autopilot; needs no PX4",
 }
 
 

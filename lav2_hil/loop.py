@@ -75,6 +75,7 @@ class HilLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         self._failed: asyncio.Future[None] | None = None
+        self._halted = False
 
     async def run(self, stop: asyncio.Event) -> None:
         """Open the transport and serve until `stop` is set.
@@ -98,6 +99,10 @@ class HilLoop:
                 self._timer.cancel()
             self._failed.cancel()
             await self._transport.close()
+
+    def halt(self) -> None:
+        """Step no more: what is under way is finished, and nothing new is begun."""
+        self._halted = True
 
     # The transport's handler
 
@@ -125,6 +130,8 @@ class HilLoop:
 
     def feed(self, event: Event) -> None:
         """Let the session take an event, and do what it says until it has nothing more to say."""
+        if self._halted:
+            return
         try:
             outputs = self.session.handle(event, _now_us())
             while outputs:
@@ -145,6 +152,8 @@ class HilLoop:
                 if not self._transport.write(output.frame):  # type: ignore[union-attr]
                     self.frames_dropped += 1
             elif kind is StepTwin:
+                if self._halted:
+                    continue
                 more += self.session.handle(Sampled(self._step(output)), _now_us())  # type: ignore[arg-type]
             elif kind is ResetTwin:
                 self._twin.reset()

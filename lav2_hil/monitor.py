@@ -8,8 +8,9 @@ import time
 from collections import Counter
 from typing import Any, TextIO
 
-from bridge.hil import HilSession, Phase
+from bridge.hil import HilSession
 from bridge.session_io import Notice
+from bridge.session_state import Phase
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.gate import Gate

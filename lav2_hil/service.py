@@ -54,11 +54,21 @@ class Service:
             self.session, self.transport, self.twin, actuators, (self.monitor, _Duration(self), *listeners)
         )
 
+    @property
+    def ended_by(self) -> str:
+        """Why the run ended or is to end."""
+        return self._ended_by
+
+    def peer_endpoint(self) -> str:
+        """Where a flight controller finds the simulator that listens here."""
+        return self.transport.address.replace("tcpin:", "tcp:", 1)
+
     def stop(self, ended_by: str, exit_code: ExitCode = ExitCode.OK) -> None:
         """End the run; the first reason counts."""
         if not self._stop.is_set():
             self._ended_by, self._exit_code = ended_by, exit_code
             self._stop.set()
+            self.loop.halt()
 
     async def run(self) -> tuple[ExitCode, dict[str, Any]]:
         """Serve until a signal, the end of the duration or `stop`.

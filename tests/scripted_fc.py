@@ -74,9 +74,7 @@ class ScriptedFc(threading.Thread):
         self.stamps.append(stamp)
         if len(self.stamps) > self._unanswered:
             sock.sendall(
-                self._encoder.encode(
-                    common.MAVLink_hil_actuator_controls_message(stamp, self._controls, self._mode, 1)
-                )
+                self._encoder.encode(common.MAVLink_hil_actuator_controls_message(stamp, self._controls, self._mode, 1))
             )
 
     def stop(self) -> None:

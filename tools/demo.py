@@ -30,9 +30,13 @@ CAPTURED_HOVER = 0.5
 def as_captured(profile: VehicleProfile) -> VehicleProfile:
     """The vehicle with motors that hover where the captured one did, at control 0.5."""
     hover = profile.vehicle.hover_speed_rad_s()
+
+    def full(idle: float) -> float:
+        return idle + (hover - idle) / CAPTURED_HOVER
+
     outputs = tuple(
         msgspec.structs.replace(
-            output, speed_range_rad_s=(output.speed_range_rad_s[0], output.speed_range_rad_s[0] + (hover - output.speed_range_rad_s[0]) / CAPTURED_HOVER)
+            output, speed_range_rad_s=(output.speed_range_rad_s[0], full(output.speed_range_rad_s[0]))
         )
         for output in profile.firmware.rotor_outputs
     )

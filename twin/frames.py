@@ -75,6 +75,12 @@ def q_ned_frd_of_enu_flu(q_enu_flu: FloatArray) -> FloatArray:
     return np.where(q[..., :1] < 0, -q, q)
 
 
+def q_enu_flu_of_ned_frd(q: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """One attitude from PX4's frames to MuJoCo's, in plain numbers: the inverse of `q_ned_frd_of_enu_flu`."""
+    w, x, y, z = q
+    return _SQRT_HALF * (w + z), _SQRT_HALF * (x + y), _SQRT_HALF * (x - y), _SQRT_HALF * (w - z)
+
+
 def q_enu_flu_of_heading(heading_deg: float) -> FloatArray:
     """(4,) level attitude whose nose points along a compass heading (0 north, 90 east)."""
     half_yaw = 0.5 * math.radians(90.0 - heading_deg)

@@ -72,6 +72,7 @@ class Twin:
     Attributes:
         ticks: since the reset.
         bad_commands: (N, R) how often each rotor was given a command that is not finite, and was told 0 instead.
+        bad_side_commands: (N, 2) the same of the wheels of the left and the right side.
     """
 
     def __init__(
@@ -102,8 +103,11 @@ class Twin:
         self._field_enu = ned_of_enu(field_ned)
         self._engine = MujocoCpu(build_model(vehicle), params, q_enu_flu_of_heading(home.heading_deg), threads)
         spin = [rotor.spin_dir for rotor in vehicle.propeller.rotors]
+        drive = vehicle.ground_drive
+        self._max_side_speed = 0.0 if drive is None else drive.max_side_speed_rad_s
         self._rotors = RotorDynamics(params, spin, 1e-6 * vehicle.environment.sim_dt_us)
         self.bad_commands = np.zeros((n, len(spin)), dtype=np.int64)
+        self.bad_side_commands = np.zeros((n, 2), dtype=np.int64)
         sensors, worlds, tick_us = vehicle.sensors, range(n), self.tick_us
         self._imu = Imu(sensors.imu, tick_us=tick_us, seed=seed, worlds=worlds)
         self._barometer = Barometer(sensors.barometer, tick_us=tick_us, seed=seed, worlds=worlds)
@@ -127,12 +131,20 @@ class Twin:
         self.move(command)
         return self.sense()
 
-    def _finite(self, rotor_speed: FloatArray) -> FloatArray:
-        finite = np.isfinite(rotor_speed)
+    def _finite(self, command: FloatArray, bad: npt.NDArray[np.int64]) -> FloatArray:
+        finite = np.isfinite(command)
         if finite.all():
-            return rotor_speed
-        self.bad_commands += ~finite
-        return np.where(finite, rotor_speed, 0.0)
+            return command
+        bad += ~finite
+        return np.where(finite, command, 0.0)
+
+    def _drive(self, side_speed: FloatArray | None) -> None:
+        sides = self._engine.ctrl[:, -2:]
+        if side_speed is None:
+            sides[:] = 0.0
+            return
+        finite = self._finite(side_speed, self.bad_side_commands)
+        np.minimum(np.maximum(finite, -self._max_side_speed), self._max_side_speed, out=sides)
 
     def move(self, command: ActuatorCommand) -> None:
         """Advance all worlds by one tick.
@@ -143,7 +155,9 @@ class Twin:
             TwinDivergedError: the state of a world became non-finite.
         """
         engine, rotors = self._engine, self._rotors
-        rotor_speed = self._finite(command.rotor_speed)
+        rotor_speed = self._finite(command.rotor_speed, self.bad_commands)
+        if self._max_side_speed:
+            self._drive(command.side_speed)
         vel_before = engine.vel_enu.copy()
         rates_before = engine.rates_flu.copy()
         target = rotors.limit(rotor_speed)

@@ -12,6 +12,18 @@ from firmware_profiles.profile import VehicleParams
 
 FloatArray = npt.NDArray[np.float64]
 
+_ABOVE_ZERO = frozenset(
+    {
+        "mass_kg",
+        "inertia_kg_m2",
+        "thrust_coefficient_n_s2",
+        "torque_coefficient_nm_s2",
+        "max_speed_rad_s",
+        "max_rise_rad_s2",
+        "max_fall_rad_s2",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class WorldParams:
@@ -57,8 +69,11 @@ class WorldParams:
                 array = np.broadcast_to(array, shape).copy()
             except ValueError:
                 raise UsageError(f"{name}: expected a shape that fits {shape}, got {array.shape}") from None
-            if not (np.isfinite(array).all() and (array >= 0).all()):
-                raise UsageError(f"{name}: expected finite values of at least 0")
+            above_zero = name in _ABOVE_ZERO
+            if not (np.isfinite(array).all() and (array > 0 if above_zero else array >= 0).all()):
+                raise UsageError(f"{name}: expected finite values {'above' if above_zero else 'of at least'} 0")
+            if name == "inertia_kg_m2" and (2 * array.max(axis=1) > array.sum(axis=1)).any():
+                raise UsageError(f"{name}: no body has one moment larger than the other two together")
             arrays[name] = array
         return replace(self, **arrays)
 

@@ -68,7 +68,7 @@ def listening(port: int) -> None:
 
 
 BAD = [
-    (["run", "--profile", "nope"], 78, "px4_iris, px4_x500"),
+    (["run", "--profile", "nope"], 78, "px4_iris"),
     (["run", "--profile", "does/not/exist.toml"], 78, "does/not/exist.toml"),
     (["run", "--profile", "px4_iris", "--endpoint", "bluetooth:7"], 2, "tcpin:HOST:PORT"),
     (["run", "--profile", "px4_iris", "--endpoint", "tcpin:127.0.0.1:99999"], 2, "99999"),
@@ -106,7 +106,8 @@ def test_profile_with_an_error_names_file_key_and_what_is_allowed(tmp_path: Path
     result = lav2_hil("run", "--profile", str(file))
     assert result.returncode == 78
     assert re.fullmatch(
-        rf"error: {re.escape(str(file))}: vehicle\.body: .*`mas_kg`.*allowed here: mass_kg, .*\n", result.stderr
+        rf"error: {re.escape(str(file))}: vehicle\.body\.mas_kg: unknown key; allowed here: mass_kg, .*\n",
+        result.stderr,
     )
 
 
@@ -231,7 +232,7 @@ def test_second_flight_controller_is_reported_and_ignored(started: list[subproce
 
 def test_profiles_are_listed_and_shown() -> None:
     listed = json.loads(lav2_hil("profiles", "--json").stdout)
-    assert [entry["name"] for entry in listed] == ["px4_iris", "px4_x500"]
+    assert {entry["name"] for entry in listed} >= {"lav2", "px4_iris", "px4_x500"}
     shown = json.loads(lav2_hil("profiles", "show", "px4_x500").stdout)
     assert shown["vehicle"]["body"]["mass_kg"] == 2.06432
     assert shown["vehicle"]["sensors"]["imu"]["rate_hz"] == 250.0

@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from bridge.codec import Decoder, Encoder
 from pymavlink.dialects.v20 import common
+
+from bridge.codec import Decoder, Encoder
 
 
 class Pilot(asyncio.DatagramProtocol):

@@ -11,6 +11,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from firmware_profiles.loader import load_profile
+
 
 @dataclass(frozen=True)
 class Px4Build:
@@ -47,7 +49,14 @@ def spare_instance() -> int:
     raise RuntimeError("no spare PX4 instance")
 
 
+def lav2() -> dict[str, str]:
+    """The environment that the profile lav2 says PX4 1.17 should be started with."""
+    airframe = load_profile("lav2").firmware.px4[0]
+    return {"PX4_SIM_MODEL": airframe.sim_model} | {f"PX4_PARAM_{k}": f"{v:g}" for k, v in airframe.params.items()}
+
+
 MODELS = {
+    ("lav2", "1.17"): lav2(),
     ("px4_iris", "1.17"): {"PX4_SIM_MODEL": "none_iris"},
     ("px4_iris", "nolockstep"): {"PX4_SIM_MODEL": "none_iris"},
     ("px4_iris", "1.12"): {"PX4_SIM_MODEL": "iris"},

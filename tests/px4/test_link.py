@@ -11,7 +11,7 @@ import pytest
 from px4.harness import flight
 from pymavlink.dialects.v20 import common
 
-from bridge.hil import PacedReason, Phase
+from bridge.session_state import PacedReason, Phase
 from firmware_profiles.loader import load_profile
 
 pytestmark = [pytest.mark.px4, pytest.mark.timeout(300)]
@@ -48,9 +48,7 @@ async def test_flight_termination_of_1_17(tmp_path: Path) -> None:
     async with flight(tmp_path, "px4_iris", "1.17") as it:
         await it.take_off(5.0)
         await it.pilot.command(common.MAV_CMD_DO_FLIGHTTERMINATION, 1)
-        await it.pilot.until(
-            "suspicion", lambda: it.recorder.count("flight_termination_suspected") == 1, 10
-        )
+        await it.pilot.until("suspicion", lambda: it.recorder.count("flight_termination_suspected") == 1, 10)
         await it.pilot.until("on the ground", lambda: it.service.twin.height_m < 0.3, 20)
         assert it.service.session.phase is Phase.PACED
 

@@ -31,7 +31,7 @@ def rotor_step(
     reaction_coefficient: Any,
     spin_up_coefficient: Any,
 ) -> tuple[Any, Any, Any]:
-    """One step of all rotors, in any array namespace.
+    """One step of all rotors, in any array namespace; a parameter may also be a plain number.
 
     Args:
         target: (N, R) commanded speeds [rad/s], within 0 and the largest speed: the new speed lies between old and
@@ -49,6 +49,38 @@ def rotor_step(
     Returns:
         Speeds after the step (N, R), thrusts along +z body [N] (N, R), torques about +z body [N m] (N, R).
     """
+    # Not every namespace compares an array with a number, or chooses between two numbers in the array's precision.
+    rise_gain, fall_gain, max_rise, max_fall = (
+        xp.asarray(value, dtype=speed.dtype, device=speed.device) if isinstance(value, float | int) else value
+        for value in (rise_gain, fall_gain, max_rise, max_fall)
+    )
+    return _step(
+        target,
+        speed,
+        xp,
+        rise_gain,
+        fall_gain,
+        max_rise,
+        max_fall,
+        thrust_coefficient,
+        reaction_coefficient,
+        spin_up_coefficient,
+    )
+
+
+def _step(
+    target: Any,
+    speed: Any,
+    xp: Any,
+    rise_gain: Any,
+    fall_gain: Any,
+    max_rise: Any,
+    max_fall: Any,
+    thrust_coefficient: Any,
+    reaction_coefficient: Any,
+    spin_up_coefficient: Any,
+) -> tuple[Any, Any, Any]:
+    """`rotor_step` of arrays only, which the live loop calls directly."""
     error = target - speed
     change = error * xp.where(error > 0, rise_gain, fall_gain)
     change = xp.minimum(xp.maximum(change, max_fall), max_rise)
@@ -59,7 +91,7 @@ def rotor_step(
 
 def exact_gain(dt_s: float, time_constant_s: FloatArray) -> FloatArray:
     """Share of a difference that a first-order lag removes in dt, exactly; 1 for a time constant of 0."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return np.asarray(-np.expm1(-dt_s / time_constant_s))
 
 
@@ -74,7 +106,7 @@ class RotorDynamics:
 
     def __init__(self, params: WorldParams, spin_dir: npt.ArrayLike, dt_s: float) -> None:
         spin = np.asarray(spin_dir, dtype=np.float64)
-        self._rotors = spin.shape[0]
+        self.count = spin.shape[0]
         coefficients = {
             "rise_gain": exact_gain(dt_s, params.rise_time_constant_s),
             "fall_gain": exact_gain(dt_s, params.fall_time_constant_s),
@@ -85,12 +117,12 @@ class RotorDynamics:
             "spin_up_coefficient": spin * params.motor_inertia_kg_m2 / dt_s,
         }
         # Spread out to (N, R) once: NumPy broadcasts at three times the price of equal shapes.
-        shape = (params.n, self._rotors)
+        shape = (params.n, self.count)
         self._bound: dict[str, Any] = {
             name: np.ascontiguousarray(np.broadcast_to(value, shape)) for name, value in coefficients.items()
         } | {"xp": np}
         self._max_speed = np.ascontiguousarray(np.broadcast_to(params.max_speed_rad_s, shape))
-        self.speed_rad_s = np.zeros((params.n, self._rotors))
+        self.speed_rad_s = np.zeros(shape)
         """(N, R) present speeds [rad/s]."""
 
     def reset(self) -> None:
@@ -106,7 +138,7 @@ class RotorDynamics:
 
         Args:
             target_rad_s: (N, R) speed commands as `limit` gives them [rad/s].
-            out: (N, 2R), filled with R thrusts [N] and R torques [N m].
+            out: (N, 2R) or wider, its first columns filled with R thrusts [N] and R torques [N m].
         """
-        r = self._rotors
-        self.speed_rad_s, out[:, :r], out[:, r:] = rotor_step(target_rad_s, self.speed_rad_s, **self._bound)
+        r = self.count
+        self.speed_rad_s, out[:, :r], out[:, r : 2 * r] = _step(target_rad_s, self.speed_rad_s, **self._bound)

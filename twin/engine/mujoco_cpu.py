@@ -17,6 +17,9 @@ _SETTLE_S = 2.0
 class MujocoCpu:
     """N worlds of a free body with actuators.
 
+    MuJoCo reports trouble by writing to the console and to MUJOCO_LOG.TXT in the working directory. Making an engine
+    turns both off, for the whole process: `unstable_worlds` says it instead.
+
     Args:
         model: see `twin.vehicle_model`.
         params: masses and inertias of the worlds.
@@ -31,6 +34,7 @@ class MujocoCpu:
     """
 
     def __init__(self, model: mujoco.MjModel, params: WorldParams, q_enu_flu: FloatArray, threads: int) -> None:
+        _keep_log_out_of_working_directory()
         self._batch = batch = Batch(model, params.n, threads)
         base = model.body("base").id
         batch.expand("body_mass")[:, base] = params.mass_kg[:, 0]
@@ -41,8 +45,8 @@ class MujocoCpu:
         self.vel_enu, self.rates_flu = qvel[:, :3], qvel[:, 3:6]
         self.ctrl: FloatArray = batch.bind("ctrl")
         self.force_enu: FloatArray = batch.bind("xfrc_applied")[:, base, :3]
-        first, last = mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQACC
-        self._warnings = batch.warning[:, int(first) : int(last) + 1, 1]  # how often: bad position, velocity, ...
+        self._warnings: npt.NDArray[np.int32] = batch.warning  # (N, kinds, 2): last detail, and how often
+        self._counts = self._warnings[:, :, 1]
         self.q_enu_flu[:] = q_enu_flu
         # The start is the state of rest, contact forces and all, so that nothing moves at the first step.
         batch.step(nstep=round(_SETTLE_S / model.opt.timestep))
@@ -54,13 +58,24 @@ class MujocoCpu:
     def reset(self) -> None:
         """All worlds back at the start."""
         self._batch.state[:] = self._start
+        self._warnings[:] = 0
 
     def step(self) -> None:
         """Advance all worlds by one physics step."""
         self._batch.step()
 
-    def unstable_worlds(self) -> list[int]:
-        """Worlds whose state became non-finite or huge since the start."""
-        if not self._warnings.any():
-            return []
-        return [int(world) for world in np.flatnonzero(self._warnings.any(axis=1))]
+    def unstable_worlds(self) -> dict[int, str]:
+        """Worlds that MuJoCo has warned of since the start, and why: a state not finite or huge, a matrix singular."""
+        if not self._counts.any():
+            return {}
+        reasons = {}
+        for world in np.flatnonzero(self._counts.any(axis=1)).tolist():
+            kind = int(np.flatnonzero(self._counts[world])[0])
+            reasons[world] = mujoco.mju_warningText(kind, int(self._warnings[world, kind, 0]))
+        return reasons
+
+
+def _keep_log_out_of_working_directory() -> None:
+    config = mujoco.MjLogConfig.get()
+    config.logto_file = config.logto_console = False
+    config.set()

@@ -1,0 +1,1 @@
+"""The built-in autopilot: flies on what HIL_SENSOR and HIL_GPS say, and knows nothing else."""

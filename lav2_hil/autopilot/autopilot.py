@@ -1,0 +1,154 @@
+"""The autopilot, sans-io: sensor messages in, HIL_ACTUATOR_CONTROLS out; ground stations on the side.
+
+It sees HIL_SENSOR and HIL_GPS and nothing else of the vehicle, and its only clock is their time_usec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pymavlink.dialects.v20 import common
+
+from bridge.codec import Encoder, Message
+from bridge.hil_messages import ACCEL, BARO, GYRO, MAG
+from firmware_profiles.profile import VehicleProfile
+from firmware_profiles.signals import GpsFix
+from lav2_hil.autopilot.commander import Commander
+from lav2_hil.autopilot.estimator import Estimator
+from lav2_hil.autopilot.ground_station import GroundStationService
+from lav2_hil.autopilot.mission import Mission, MissionRunner
+from lav2_hil.autopilot.parameters import Parameters
+from lav2_hil.autopilot.telemetry import Telemetry
+from lav2_hil.autopilot.vehicle import Vehicle
+from lav2_hil.autopilot.vehicle_control import OUTER_EVERY, VehicleControl
+
+COMPONENT = common.MAV_COMP_ID_AUTOPILOT1
+_DISARMED, _ARMED, _LOCKSTEP = 1, 129, 1
+
+
+class Autopilot:
+    """One autopilot between its boot and its end.
+
+    Args:
+        profile: the nominal vehicle.
+        system: MAVLink system id.
+        mission: what to do, if anything.
+        report: is given progress and results, as dictionaries that JSON can hold.
+    """
+
+    def __init__(
+        self,
+        profile: VehicleProfile,
+        system: int,
+        mission: Mission | None = None,
+        report: Callable[[dict[str, Any]], None] = lambda _: None,
+    ) -> None:
+        tick_s = 1e-6 * profile.vehicle.step_dt_us
+        self.commander = Commander(
+            Estimator(tick_s), VehicleControl(profile, tick_s), Parameters(system), system, tick_s
+        )
+        self.telemetry = Telemetry(self.commander)
+        self.ground = GroundStationService(self.commander, self.telemetry)
+        self.vehicle = Vehicle(self.commander, report)
+        self._runner = None if mission is None else MissionRunner(mission, self.vehicle)
+        self._simulator = Encoder(system, COMPONENT)
+        self._fix: GpsFix | None = None
+        self._ticks = 0
+
+    @property
+    def finished(self) -> bool:
+        """The mission has ended."""
+        return self._runner is not None and self._runner.done
+
+    @property
+    def failure(self) -> str | None:
+        """Why the mission failed, if it did."""
+        return None if self._runner is None else self._runner.failure
+
+    def greeting(self) -> list[bytes]:
+        """What PX4 says on connecting: that it would like the ground truth for its log, and that it is there.
+
+        The wish has an interval of -1, which takes it back: this autopilot does not want to know the truth.
+        """
+        return [
+            self._simulator.encode(message)
+            for message in (
+                common.MAVLink_command_long_message(
+                    0,
+                    0,
+                    common.MAV_CMD_SET_MESSAGE_INTERVAL,
+                    0,
+                    common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION,
+                    -1.0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                ),
+                common.MAVLink_heartbeat_message(0, common.MAV_AUTOPILOT_PX4, 0, 0, 0, 3),
+            )
+        ]
+
+    def simulator_message(self, message: Message) -> bytes | None:
+        """Take a message of the simulator; a HIL_SENSOR is answered, unless the mission has ended with it."""
+        kind = message.get_type()
+        if kind == "HIL_SENSOR":
+            return self._sensor(message)
+        if kind == "HIL_GPS":
+            self._fix = _fix(message)
+        return None
+
+    def _sensor(self, message: Message) -> bytes | None:
+        commander, estimator = self.commander, self.commander.estimator
+        commander.time_us = time_us = message.time_usec
+        fields = message.fields_updated
+        if fields & (ACCEL | GYRO) == ACCEL | GYRO:
+            estimator.imu(
+                time_us,
+                (message.xacc, message.yacc, message.zacc),
+                (message.xgyro, message.ygyro, message.zgyro),
+            )
+        if fields & MAG == MAG:
+            estimator.mag((message.xmag, message.ymag, message.zmag))
+        if fields & BARO == BARO:
+            estimator.baro(message.abs_pressure)
+        if self._fix is not None:
+            commander.fix = self._fix
+            estimator.gps(self._fix)
+            self._fix = None
+        if self._runner is not None and self._ticks % OUTER_EVERY == 0:
+            self._runner.tick()
+            if self._runner.done:
+                return None
+        self._ticks += 1
+        controls = commander.tick()
+        mode = _ARMED if commander.armed else _DISARMED
+        return self._simulator.encode(common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP))
+
+    def broadcasts(self) -> list[Message]:
+        """What every ground station is told now: the streams that are due, and new texts."""
+        messages: list[Message] = self.telemetry.due(self.commander.time_us)
+        texts, self.commander.texts = self.commander.texts, []
+        messages += [common.MAVLink_statustext_message(severity, text.encode()) for severity, text in texts]
+        return messages
+
+    def close(self) -> None:
+        """End a mission that is still running."""
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _fix(message: Message) -> GpsFix:
+    return GpsFix(
+        utc_us=message.time_usec,
+        lat_deg=message.lat * 1e-7,
+        lon_deg=message.lon * 1e-7,
+        alt_amsl_m=message.alt * 1e-3,
+        vel_ned=(message.vn * 1e-2, message.ve * 1e-2, message.vd * 1e-2),
+        eph_m=message.eph * 1e-2,
+        epv_m=message.epv * 1e-2,
+        satellites=message.satellites_visible,
+        fix_type=message.fix_type,
+    )

@@ -1,0 +1,172 @@
+"""What a mission can do with the vehicle: actions that are awaited, on simulated time."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pymavlink.dialects.v20 import common
+
+from lav2_hil.autopilot.mission import MissionFailedError, NextTick
+from lav2_hil.autopilot.modes import Landed, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lav2_hil.autopilot.commander import Commander
+
+STILL_S = 3.0
+"""A set-point that has stood still for so long is one that the vehicle must have reached."""
+
+
+class Vehicle:
+    """The mission's hands and eyes; what it sees is the autopilot's own estimate.
+
+    Args:
+        commander: does what the mission wants.
+        report: is given what should be told outside, as a dictionary that JSON can hold.
+
+    Attributes:
+        worst_error_m: largest distance from a set-point that had stood still for over 3 s.
+    """
+
+    def __init__(self, commander: Commander, report: Callable[[dict[str, Any]], None]) -> None:
+        self._commander = commander
+        self._report = report
+        self.worst_error_m = 0.0
+        self._still_since_us: int | None = None
+
+    # Actions
+
+    async def arm(self, within_s: float = 30.0) -> None:
+        """Arm as soon as the autopilot allows it."""
+        self.say("waiting to arm")
+        await self._until(lambda: not self._commander.arming_faults(), within_s, self._why_not_armed)
+        if self._commander.arm() != Result.ACCEPTED:
+            raise MissionFailedError(f"arming refused: {self._why_not_armed()}")
+
+    async def take_off(self, height_m: float) -> None:
+        """Climb from the ground to a height above home."""
+        self.say(f"take-off to {height_m:g} m")
+        if self._commander.take_off(height_m) != Result.ACCEPTED:
+            raise MissionFailedError("take-off refused")
+        await self._until(lambda: self._commander.landed is Landed.IN_AIR, 10.0 + 2.0 * height_m)
+
+    async def go_to(self, north_m: float, east_m: float, height_m: float) -> None:
+        """Fly straight to a position relative to home; back once the set-point is there."""
+        self.say(f"fly to {north_m:g} m north, {east_m:g} m east")
+        self._commander.go_to((north_m, east_m, -height_m))
+        await self._until(lambda: not self._commander.reference.moving, 60.0)
+
+    async def hold(self, seconds: float) -> None:
+        """Let time pass."""
+        until_us = self._commander.time_us + round(seconds * 1e6)
+        await self._until(lambda: self._commander.time_us >= until_us, seconds + 1.0)
+
+    async def land(self) -> None:
+        """Come down; back when on the ground."""
+        self.say("land")
+        self._commander.land()
+        await self._until(lambda: self._commander.landed is Landed.ON_GROUND, 60.0)
+        self._commander.hold()
+
+    async def drive(self, distance_m: float, speed_m_s: float = 0.7) -> None:
+        """Drive straight ahead along the present heading."""
+        self.say(f"drive {distance_m:g} m")
+        north, east, _ = self._commander.estimator.state.pos_ned
+        yaw = self._commander.euler_zyx()[2]
+        forward = (math.cos(yaw), math.sin(yaw))
+
+        def left() -> float:
+            here = self._commander.estimator.state.pos_ned
+            return distance_m - (here[0] - north) * forward[0] - (here[1] - east) * forward[1]
+
+        waited_us = self._commander.time_us
+        while left() > 0.05:
+            self._commander.drive(max(0.15, min(speed_m_s, 1.0 * left())), yaw)
+            if self._commander.time_us - waited_us > 60e6:
+                raise MissionFailedError(f"{left():.1f} m short of the goal after a minute of driving")
+            await self._next()
+        self._commander.stop_driving()
+        await self.hold(1.0)
+
+    async def turn(self, angle_deg: float, speed_m_s: float = 0.0) -> float:
+        """On the ground, turn by an angle, clockwise seen from above; at a speed, along an arc.
+
+        Returns:
+            The heading that was wanted [degrees, clockwise from north].
+        """
+        self.say(f"turn by {angle_deg:g} degrees")
+        goal = self._commander.euler_zyx()[2] + math.radians(angle_deg)
+
+        def off() -> float:
+            return math.remainder(goal - self._commander.euler_zyx()[2], math.tau)
+
+        started_us = there_us = self._commander.time_us
+        while self._commander.time_us - there_us < 1e6:
+            self._commander.drive(speed_m_s if abs(off()) > math.radians(8.0) else 0.0, goal)
+            if abs(off()) > math.radians(2.0):
+                there_us = self._commander.time_us
+            if self._commander.time_us - started_us > 30e6:
+                raise MissionFailedError(f"heading still {math.degrees(off()):.0f} degrees off after 30 s of turning")
+            await self._next()
+        self._commander.stop_driving()
+        await self.hold(0.5)
+        wanted = math.degrees(goal) % 360.0
+        self._report(
+            {
+                "turned_us": self._commander.time_us,
+                "wanted_deg": wanted,
+                "estimated_deg": math.degrees(self._commander.euler_zyx()[2]) % 360.0,
+            }
+        )
+        return wanted
+
+    async def disarm(self) -> None:
+        """Stop the motors, on the ground."""
+        if self._commander.disarm() != Result.ACCEPTED:
+            raise MissionFailedError("disarming refused")
+        await self._next()
+
+    def say(self, text: str) -> None:
+        """Tell the progress, to the ground stations and to whoever started the mission."""
+        self._commander.say(common.MAV_SEVERITY_INFO, text)
+        self._report({"progress": text, "time_us": self._commander.time_us})
+
+    # Waiting
+
+    def _why_not_armed(self) -> str:
+        return "; ".join(self._commander.arming_faults())
+
+    async def _until(
+        self, condition: Callable[[], bool], within_s: float, why: Callable[[], str] | None = None
+    ) -> None:
+        deadline_us = self._commander.time_us + round(within_s * 1e6)
+        while not condition():
+            if self._commander.time_us > deadline_us:
+                raise MissionFailedError(why() if why is not None else "it took too long")
+            await self._next()
+
+    async def _next(self) -> None:
+        await NextTick()
+        self._judge()
+        if self._commander.failure is not None:
+            raise MissionFailedError(self._commander.failure)
+
+    def _judge(self) -> None:
+        """Follow the error while the set-point stands still, and report for how long it stood where."""
+        commander = self._commander
+        still = commander.flying and commander.reference.still_s > STILL_S
+        if still:
+            here, wanted = commander.estimator.state.pos_ned, commander.reference.position
+            self.worst_error_m = max(self.worst_error_m, math.dist(here, wanted))
+            if self._still_since_us is None:
+                self._still_since_us = commander.time_us
+                self._still_at = wanted
+        elif self._still_since_us is not None:
+            self._report(
+                {"still_from_us": self._still_since_us, "still_until_us": commander.time_us, "at_ned": self._still_at}
+            )
+            self._still_since_us = None
+
+    _still_at = (0.0, 0.0, 0.0)

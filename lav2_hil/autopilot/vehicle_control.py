@@ -1,0 +1,141 @@
+"""From estimated state and set-point to the 16 controls: the seeds' controllers behind PX4's frames and channels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from firmware_profiles.profile import VehicleProfile
+from firmware_profiles.signals import CHANNELS, Vec3
+from lav2_hil.autopilot.estimator import EstimatedState
+from twin.control.differential import DifferentialDriveController
+from twin.control.flight import FlightController
+from twin.control.flight_params import FlightLimits
+from twin.control.mixer import Mixer
+from twin.frames import q_enu_flu_of_ned_frd
+
+OUTER_EVERY = 5
+"""Attitude and rates run at every tick, the loops above at every fifth: 50 Hz at 250."""
+LIMITS = FlightLimits(horizontal_speed_m_s=4.0, climb_m_s=2.5, sink_m_s=1.5, tilt_rad=math.radians(35.0))
+TURN_RATE_RAD_S = 1.2
+"""Wheels that turn the vehicle on the spot skid: slow enough to keep the vibration bearable."""
+
+
+class VehicleControl:
+    """One vehicle's controllers.
+
+    Args:
+        profile: nominal vehicle and channels; it knows nothing of the twin that flies.
+        tick_s: time between two calls [s].
+    """
+
+    def __init__(self, profile: VehicleProfile, tick_s: float) -> None:
+        vehicle = profile.vehicle
+        self._flight = FlightController.of(
+            vehicle, tick_s, mass_kg=vehicle.total_mass_kg, outer_every=OUTER_EVERY, limits=LIMITS
+        )
+        self._mixer = Mixer.of(vehicle, allocation_mode="saturation")
+        outputs = sorted(profile.firmware.rotor_outputs, key=lambda output: output.rotor)
+        self._rotors = tuple(
+            (output.channel, output.speed_range_rad_s[0], output.speed_range_rad_s[1] - output.speed_range_rad_s[0])
+            for output in outputs
+        )
+        wheels = sorted(profile.firmware.wheel_outputs, key=lambda output: output.side)  # left, right
+        self._wheels = tuple((output.channel, output.full_speed_rad_s) for output in wheels)
+        drive = vehicle.ground_drive
+        self._drive = (
+            None
+            if drive is None
+            else DifferentialDriveController(
+                dt_s=tick_s,
+                width_m=drive.allocation_width_m,
+                wheel_radius_m=drive.wheel_radius_m,
+                max_speed_m_s=drive.max_speed_m_s,
+                max_yaw_rate_rad_s=min(drive.max_yaw_rate_rad_s, TURN_RATE_RAD_S),
+                control_mask="cmd_ctatt",
+            )
+        )
+        self._drive_target: tuple[float, float] | None = None
+        self._wheel_controls = [0.0] * len(self._wheels)
+        self._state = {name: np.zeros((1, width)) for name, width in _WIDTHS.items()}
+        self._target = {name: np.zeros((1, 3)) for name in ("pos", "att_euler", "vel_b")}
+
+    def reset(self) -> None:
+        """Forget integrals; wheels at rest."""
+        self._flight.reset()
+        self.stop_wheels()
+
+    def disarmed(self) -> list[float]:
+        """Nothing moves."""
+        return [0.0] * CHANNELS
+
+    def fly(self, state: EstimatedState, position_ned: Vec3, yaw_ned: float) -> list[float]:
+        """Towards a position relative to home [m] with a heading [rad]."""
+        north, east, down = position_ned
+        pos, vel = state.pos_ned, state.vel_ned
+        arrays = self._state
+        arrays["pos"][0] = (pos[1], pos[0], -pos[2])
+        arrays["vel"][0] = (vel[1], vel[0], -vel[2])
+        w, x, y, z = q_enu_flu_of_ned_frd(state.q_ned_frd)
+        arrays["att_quat"][0] = (x, y, z, w)
+        p, q, r = state.rates_frd
+        arrays["ang_vel"][0] = (p, -q, -r)
+        self._target["pos"][0] = (east, north, -down)
+        self._target["att_euler"][0, 2] = math.pi / 2 - yaw_ned
+        speeds = self._mixer.allocate(self._flight.update(self._target, arrays))[0].tolist()
+        controls = self.disarmed()
+        for (channel, idle, span), speed in zip(self._rotors, speeds, strict=True):
+            controls[channel] = min(max((speed - idle) / span, 0.0), 1.0)
+        return controls
+
+    def stand(self, state: EstimatedState) -> list[float]:
+        """On the ground: rotors idle, wheels as they are told."""
+        controls = self.disarmed()
+        if self._drive is not None and self._drive_target is not None:
+            self._follow(self._drive, self._drive_target, state)
+        for (channel, _), value in zip(self._wheels, self._wheel_controls, strict=True):
+            controls[channel] = value
+        return controls
+
+    def drive(self, speed_m_s: float, yaw_ned: float) -> None:
+        """Drive at a speed with a heading, closed loop, from the next `stand` on."""
+        if self._drive_target is None and self._drive is not None:
+            self._drive.reset()
+        self._drive_target = (speed_m_s, yaw_ned)
+
+    def stop_wheels(self) -> None:
+        """Wheels at rest."""
+        self._drive_target = None
+        self._wheel_controls = [0.0] * len(self._wheels)
+
+    def set_wheels(self, left: float, right: float) -> bool:
+        """Open loop, -1 to 1; NaN leaves a side alone. False when there are no wheels."""
+        if not self._wheels:
+            return False
+        self._drive_target = None
+        for index, value in enumerate((left, right)):
+            if math.isfinite(value):
+                self._wheel_controls[index] = min(max(value, -1.0), 1.0)
+        return True
+
+    def _follow(
+        self, controller: DifferentialDriveController, wanted: tuple[float, float], state: EstimatedState
+    ) -> None:
+        speed, yaw = wanted
+        w, x, y, z = state.q_ned_frd
+        heading = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
+        north, east, _ = state.vel_ned
+        arrays, target = self._state, self._target
+        arrays["vel_b"][0, 0] = north * math.cos(heading) + east * math.sin(heading)
+        arrays["att_euler"][0, 2] = math.pi / 2 - heading
+        arrays["ang_vel"][0, 2] = -state.rates_frd[2]
+        target["vel_b"][0, 0] = speed
+        target["att_euler"][0, 2] = math.pi / 2 - yaw
+        sides = controller.update(target, arrays)[0].tolist()
+        self._wheel_controls = [
+            min(max(side / full, -1.0), 1.0) for side, (_, full) in zip(sides, self._wheels, strict=True)
+        ]
+
+
+_WIDTHS = {"pos": 3, "vel": 3, "vel_b": 3, "att_euler": 3, "att_quat": 4, "ang_vel": 3}

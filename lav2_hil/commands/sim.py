@@ -1,0 +1,49 @@
+"""`lav2-hil sim`: no hardware and no PX4; the built-in autopilot flies the twin."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import click
+
+from bridge.endpoint import parse_endpoint
+from firmware_profiles.errors import Lav2HilError
+from lav2_hil.autopilot.mission import load_mission, mission_names
+from lav2_hil.commands.options import run_options, settings_of
+from lav2_hil.commands.run import SIMULATOR_PORT, show_summary
+from lav2_hil.settings import Settings
+from lav2_hil.sim import Simulation
+
+NO_MISSION = "none"
+
+
+@click.command()
+@click.option("--profile", "profile_name", default="lav2", help="Vehicle.  [default: lav2]")
+@click.option(
+    "--mission",
+    default="demo",
+    help=f"What to fly: {', '.join(mission_names())}; or {NO_MISSION}, for a ground station to fly.  [default: demo]",
+)
+@run_options
+def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> int:
+    """Fly a mission in the twin with the built-in autopilot, and judge it."""
+    wanted = None if mission == NO_MISSION else mission
+    if wanted is not None:
+        load_mission(wanted)
+    instance = options["instance"]
+    settings = settings_of(profile_name, parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}"), **options)
+    exit_code, summary = asyncio.run(_fly(settings, profile_name, instance, wanted))
+    if as_json:
+        click.echo(json.dumps(summary))
+    else:
+        show_summary(summary)
+    return exit_code
+
+
+async def _fly(settings: Settings, profile_name: str, instance: int, mission: str | None) -> tuple[int, dict[str, Any]]:
+    try:
+        return await Simulation(settings, profile_name, instance, mission).run()
+    except* Lav2HilError as errors:
+        raise errors.exceptions[0] from None

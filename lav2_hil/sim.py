@@ -1,0 +1,206 @@
+"""`lav2-hil sim`: bridge, twin and the built-in autopilot together, and a verdict on what it flew."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import logging
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bridge.session_io import Notice
+from firmware_profiles.signals import GroundTruth, HilControls, SensorSample
+from lav2_hil.exitcodes import ExitCode
+from lav2_hil.service import Service
+from lav2_hil.settings import Settings
+from twin.frames import euler_zyx_of_quat
+from twin.twin import Twin
+
+logger = logging.getLogger("lav2_hil")
+
+OWN_ERROR_M, TRUE_ERROR_M, HEADING_ERROR_DEG = 0.5, 1.5, 5.0
+"""What a mission may be off: by the autopilot's own estimate, in truth, and in heading after a turn."""
+
+
+class TruthLog:
+    """Follows the true state at every tick: a history to judge by, and a fingerprint of all of it.
+
+    Args:
+        twin: whose world 0 is followed.
+    """
+
+    def __init__(self, twin: Twin) -> None:
+        self._twin = twin
+        self._hash = hashlib.sha256()
+        self._times: list[int] = []
+        self._states: list[GroundTruth] = []
+
+    def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
+        """Note the state after a step."""
+        truth = self._twin.truth()
+        self._times.append(sample.time_us)
+        self._states.append(truth)
+        self._hash.update(np.array((*truth.pos_ned, *truth.vel_ned, *truth.q_ned_frd, *truth.rates_frd)).tobytes())
+
+    def noticed(self, notice: Notice) -> None:
+        """Nothing to note."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of all states so far."""
+        return self._hash.hexdigest()
+
+    def worst_distance_m(self, from_us: int, until_us: int, position_ned: list[float]) -> float:
+        """Largest distance from a position, relative to home, in an interval."""
+        inside = [
+            math.dist(state.pos_ned, position_ned)
+            for time, state in zip(self._times, self._states, strict=True)
+            if from_us <= time <= until_us
+        ]
+        return max(inside, default=0.0)
+
+    def heading_deg(self, time_us: int) -> float:
+        """Heading at a time, or at the last before it [degrees from north]."""
+        index = int(np.searchsorted(self._times, time_us, side="right")) - 1
+        return math.degrees(euler_zyx_of_quat(np.array(self._states[index].q_ned_frd))[2]) % 360.0
+
+    def final(self) -> GroundTruth | None:
+        """The last state, if there was any."""
+        return self._states[-1] if self._states else None
+
+
+@dataclass
+class MissionResult:
+    """What the autopilot reported."""
+
+    state: str = "not finished"
+    failure: str | None = None
+    own_error_m: float = 0.0
+    stood: list[dict[str, Any]] = field(default_factory=list)
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+    def take(self, line: dict[str, Any]) -> None:
+        """One report."""
+        if "progress" in line:
+            logger.info("%6.1f s  %s", line["time_us"] * 1e-6, line["progress"])
+        elif "still_from_us" in line:
+            self.stood.append(line)
+        elif "turned_us" in line:
+            self.turns.append(line)
+        elif "mission" in line:
+            self.state, self.failure, self.own_error_m = line["mission"], line["failure"], line["worst_error_m"]
+
+
+class Simulation:
+    """One run of bridge, twin and autopilot.
+
+    Args:
+        settings: of the bridge; the endpoint is where the autopilot connects.
+        profile_name: as it is handed to the autopilot.
+        instance: PX4's instance number.
+        mission: a name, or None to leave the vehicle to a ground station.
+    """
+
+    def __init__(self, settings: Settings, profile_name: str, instance: int, mission: str | None) -> None:
+        self._service = Service(settings, listeners=(self,))
+        self._truth = TruthLog(self._service.twin)
+        self._profile_name = profile_name
+        self._instance = instance
+        self._mission = mission
+        self._result = MissionResult()
+        self._received: asyncio.Event = asyncio.Event()
+
+    # Listener
+
+    def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
+        """Follow the truth while a mission is judged by it."""
+        if self._mission is not None:
+            self._truth.stepped(controls, sample)
+
+    def noticed(self, notice: Notice) -> None:
+        """The autopilot hangs up when its mission has ended."""
+        if notice.name == "peer_lost" and self._mission is not None:
+            self._service.stop("mission")
+
+    # Running
+
+    async def run(self) -> tuple[ExitCode, dict[str, Any]]:
+        """Fly, and judge.
+
+        Returns:
+            The exit code and the summary.
+        """
+        async with asyncio.TaskGroup() as tasks:
+            autopilot = tasks.create_task(self._run_autopilot(), name="autopilot")
+            exit_code, summary = await self._service.run()
+            if self._service.ended_by == "mission":
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(autopilot), 10.0)  # its last words
+            autopilot.cancel()
+        if self._mission is None or exit_code is not ExitCode.OK:
+            return exit_code, summary
+        verdict = self._judge()
+        passed = not verdict["problems"]
+        return ExitCode.OK if passed else ExitCode.FAILED_VERDICT, summary | verdict
+
+    async def _run_autopilot(self) -> None:
+        arguments = ["-m", "lav2_hil.autopilot", "--profile", self._profile_name, "--instance", str(self._instance)]
+        arguments += ["--simulator", self._service.peer_endpoint()]
+        if self._mission is not None:
+            arguments += ["--mission", self._mission]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        try:
+            async for line in process.stdout:
+                self._service.monitor.clear()
+                self._result.take(json.loads(line))
+            code = await process.wait()
+            if code:
+                self._result.failure = self._result.failure or f"the autopilot ended with exit code {code}"
+                logger.warning("the autopilot ended with exit code %d", code)
+                if self._mission is not None:
+                    self._service.stop("mission")
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+
+    def _judge(self) -> dict[str, Any]:
+        result, truth = self._result, self._truth
+        true_error = max(
+            (truth.worst_distance_m(s["still_from_us"], s["still_until_us"], s["at_ned"]) for s in result.stood),
+            default=0.0,
+        )
+        headings = [_apart_deg(truth.heading_deg(turn["turned_us"]), turn["wanted_deg"]) for turn in result.turns]
+        heading_error = max(headings, default=0.0)
+        problems = [] if result.state == "done" else [f"mission {result.state}: {result.failure}"]
+        for what, value, bound, unit in (
+            ("error by the autopilot's estimate", result.own_error_m, OWN_ERROR_M, "m"),
+            ("error in truth", true_error, TRUE_ERROR_M, "m"),
+            ("heading error after a turn", heading_error, HEADING_ERROR_DEG, "degrees"),
+        ):
+            if value >= bound:
+                problems.append(f"{what} {value:.2f} {unit}, allowed below {bound:g}")
+        final = truth.final()
+        return {
+            "mission": self._mission,
+            "mission_state": result.state,
+            "own_error_m": round(result.own_error_m, 4),
+            "true_error_m": round(true_error, 4),
+            "heading_error_deg": round(heading_error, 3),
+            "final_position_ned_m": None if final is None else [round(value, 3) for value in final.pos_ned],
+            "truth_sha256": truth.fingerprint,
+            "problems": problems,
+        }
+
+
+def _apart_deg(a: float, b: float) -> float:
+    return abs((a - b + 180.0) % 360.0 - 180.0)
