@@ -65,10 +65,18 @@ class ReplyPattern:
             number = self._sent - 1 - sensors_ago
             if self.pattern >> ((number - self._phase) % self.period) & 1:
                 return False
-        return self._learn()
+        if self._learn():
+            return True
+        if sensors_ago == 0:
+            self.realign()
+        return False
+
+    def slip(self) -> None:
+        """The answer is one sensor late: expect it, and those that follow, after one sensor more."""
+        self._phase += 1
 
     def realign(self) -> None:
-        """After a loss the answers may come at other places of the same pattern: fit the pattern to the last ones."""
+        """The answers come at other places of the same pattern, as after a loss: fit the pattern to the last ones."""
         period = self.period
         if period < 2:
             return

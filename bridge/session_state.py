@@ -27,6 +27,7 @@ class PacedReason(Enum):
 class SessionStats:
     """Counters since the start, over all connections.
 
+    `slips` counts the sensors whose answer was expected and came with a later one; they are in `not_expected` too.
     At all times sensors - replies - timeouts - not_expected <= 1.
     """
 
@@ -34,4 +35,5 @@ class SessionStats:
     replies: int = 0
     timeouts: int = 0
     not_expected: int = 0
+    slips: int = 0
     connections: int = 0

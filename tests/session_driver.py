@@ -324,12 +324,12 @@ class Driver:
 
     def _handle(self, event: Event) -> list[Output]:
         session = self.session
-        timeouts, phase = session.stats.timeouts, session.phase
+        given_up, phase = session.stats.timeouts + session.stats.slips, session.phase
         outputs = session.handle(event, self.now)
         self.log.append((event, self.now, list(outputs), session.wake_us))
         stats = session.stats
         assert stats.sensors - stats.replies - stats.timeouts - stats.not_expected <= 1
-        if stats.timeouts > timeouts or session.phase is not phase:
+        if stats.timeouts + stats.slips > given_up or session.phase is not phase:
             self._awaited = None
         return outputs
 
