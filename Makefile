@@ -9,7 +9,7 @@ XDIST ?= -n 2
 .PHONY: demo test test-quick test-long test-px4 lint bench clean
 
 demo: $(VENV)/installed
-	@$(BIN)/python tools/demo.py
+	@$(BIN)/lav2-hil sim --mission demo --speed 0
 
 test: $(VENV)/installed-dev lint
 	$(PYTEST) $(XDIST) -m "not long and not px4"

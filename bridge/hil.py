@@ -201,7 +201,7 @@ class HilSession:
         self._notice(
             logging.WARNING,
             "peer_lost",
-            f"PX4 is gone ({reason}); ready for the next one. If it is still running, restart it: "
+            f"The flight controller is gone ({reason}); ready for the next one. If it still runs, restart it: "
             "PX4 1.17 does not connect again by itself",
         )
         self._out.append(ResetTwin(reason))

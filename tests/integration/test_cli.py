@@ -208,7 +208,7 @@ def test_flight_controller_comes_and_goes(started: list[subprocess.Popen[str]]) 
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=10)
     assert json.loads(stdout)["connections"] == 3
-    assert stderr.count("PX4 is gone") == 3
+    assert stderr.count("flight controller is gone") == 3
     assert "restart it" in stderr
 
 
