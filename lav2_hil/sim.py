@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bridge.session_io import Notice
-from firmware_profiles.signals import GroundTruth, HilControls, SensorSample
+from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.exitcodes import ExitCode
 from lav2_hil.service import Service
 from lav2_hil.settings import Settings
-from twin.frames import euler_zyx_of_quat
+from twin.frames import euler_zyx_of_quat, ned_of_enu, q_ned_frd_of_enu_flu
 from twin.twin import Twin
 
 logger = logging.getLogger("lav2_hil")
@@ -39,14 +40,14 @@ class TruthLog:
         self._twin = twin
         self._hash = hashlib.sha256()
         self._times: list[int] = []
-        self._states: list[GroundTruth] = []
+        self._states: list[npt.NDArray[np.float64]] = []
 
     def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
         """Note the state after a step."""
-        truth = self._twin.truth()
+        state = self._twin.state()
         self._times.append(sample.time_us)
-        self._states.append(truth)
-        self._hash.update(np.array((*truth.pos_ned, *truth.vel_ned, *truth.q_ned_frd, *truth.rates_frd)).tobytes())
+        self._states.append(state)
+        self._hash.update(state.tobytes())
 
     def noticed(self, notice: Notice) -> None:
         """Nothing to note."""
@@ -58,21 +59,21 @@ class TruthLog:
 
     def worst_distance_m(self, from_us: int, until_us: int, position_ned: list[float]) -> float:
         """Largest distance from a position, relative to home, in an interval."""
-        inside = [
-            math.dist(state.pos_ned, position_ned)
-            for time, state in zip(self._times, self._states, strict=True)
-            if from_us <= time <= until_us
-        ]
-        return max(inside, default=0.0)
+        first = int(np.searchsorted(self._times, from_us))
+        last = int(np.searchsorted(self._times, until_us, side="right"))
+        if first == last:
+            return 0.0
+        positions = ned_of_enu(np.array(self._states[first:last])[:, :3])
+        return float(np.linalg.norm(positions - np.array(position_ned), axis=1).max())
 
     def heading_deg(self, time_us: int) -> float:
         """Heading at a time, or at the last before it [degrees from north]."""
         index = int(np.searchsorted(self._times, time_us, side="right")) - 1
-        return math.degrees(euler_zyx_of_quat(np.array(self._states[index].q_ned_frd))[2]) % 360.0
+        return math.degrees(euler_zyx_of_quat(q_ned_frd_of_enu_flu(self._states[index][3:7]))[2]) % 360.0
 
-    def final(self) -> GroundTruth | None:
-        """The last state, if there was any."""
-        return self._states[-1] if self._states else None
+    def final_position_ned_m(self) -> list[float] | None:
+        """The last position, if there was any."""
+        return [round(value, 3) for value in ned_of_enu(self._states[-1][:3]).tolist()] if self._states else None
 
 
 @dataclass
@@ -189,14 +190,13 @@ class Simulation:
         ):
             if value >= bound:
                 problems.append(f"{what} {value:.2f} {unit}, allowed below {bound:g}")
-        final = truth.final()
         return {
             "mission": self._mission,
             "mission_state": result.state,
             "own_error_m": round(result.own_error_m, 4),
             "true_error_m": round(true_error, 4),
             "heading_error_deg": round(heading_error, 3),
-            "final_position_ned_m": None if final is None else [round(value, 3) for value in final.pos_ned],
+            "final_position_ned_m": truth.final_position_ned_m(),
             "truth_sha256": truth.fingerprint,
             "problems": problems,
         }

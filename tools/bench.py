@@ -13,6 +13,8 @@ import multiprocessing
 import socket
 import statistics
 import struct
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -186,30 +188,39 @@ def timed_us(call: Callable[[], object], ticks: int) -> float:
     return 1e6 * (time.perf_counter() - start) / ticks
 
 
+def sim_real_time_factor() -> float:
+    """Simulated over wall time of the demo mission: bridge, twin and autopilot, as fast as they go."""
+    command = [sys.executable, "-m", "lav2_hil", "-q", "sim", "--speed", "0", "--instance", "77", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(json.loads(result.stdout)["real_time_factor"])
+
+
 # The table
 
 
 def measure() -> dict[str, dict[str, Any]]:
     """All figures."""
-    runs: dict[str, list[float]] = {name: [] for name in ("null", "lockstep", *stages())}
+    runs: dict[str, list[float]] = {name: [] for name in ("null", "lockstep", "sim", *stages())}
     for _ in range(ROUNDS):
         runs["null"].append(asyncio.run(null_tick_us(TICKS)))
         runs["lockstep"].append(asyncio.run(lockstep_tick_us(TICKS)))
         for name, call in stages().items():
             runs[name].append(timed_us(call, STAGE_TICKS))
+        runs["sim"].append(sim_real_time_factor())
     floor = statistics.median(runs["null"])
     figures = {"lockstep_tick_us": _figure(runs["lockstep"], floor)}
     for name in stages():
         figures[f"lockstep_{name}_us"] = _figure(runs[name], None)
     figures["null_tick_us"] = _figure(runs["null"], None)
+    figures["sim_real_time_factor"] = _figure(runs["sim"], None, unit="x")
     return figures
 
 
-def _figure(values: list[float], floor: float | None) -> dict[str, Any]:
+def _figure(values: list[float], floor: float | None, unit: str = "us") -> dict[str, Any]:
     value = statistics.median(values)
     return {
         "value": round(value, 2),
-        "unit": "us",
+        "unit": unit,
         "floor": None if floor is None else round(floor, 2),
         "ratio": None if floor is None else round(value / floor, 3),
         "spread": [round(min(values), 2), round(max(values), 2)],

@@ -223,6 +223,13 @@ class Twin:
             fix_type=3,
         )
 
+    def state(self, world: int = 0) -> FloatArray:
+        """(13,) position ENU [m], attitude ENU from FLU (w first), velocity ENU [m/s], rates FLU [rad/s]: a copy."""
+        engine = self._engine
+        return np.concatenate(
+            (engine.pos_enu[world], engine.q_enu_flu[world], engine.vel_enu[world], engine.rates_flu[world])
+        )
+
     def truth(self, world: int = 0) -> GroundTruth:
         """The noise-free state of one world."""
         engine = self._engine

@@ -24,6 +24,7 @@ from lav2_hil.autopilot.vehicle import Vehicle
 from lav2_hil.autopilot.vehicle_control import OUTER_EVERY, VehicleControl
 
 COMPONENT = common.MAV_COMP_ID_AUTOPILOT1
+TEXT_LENGTH = 50
 _DISARMED, _ARMED, _LOCKSTEP = 1, 129, 1
 
 
@@ -55,6 +56,7 @@ class Autopilot:
         self._simulator = Encoder(system, COMPONENT)
         self._fix: GpsFix | None = None
         self._ticks = 0
+        self._text_id = 0
 
     @property
     def finished(self) -> bool:
@@ -118,12 +120,12 @@ class Autopilot:
             commander.fix = self._fix
             estimator.gps(self._fix)
             self._fix = None
+        controls = commander.tick()  # before the mission, which must see at once what a failsafe has done
         if self._runner is not None and self._ticks % OUTER_EVERY == 0:
             self._runner.tick()
             if self._runner.done:
                 return None
         self._ticks += 1
-        controls = commander.tick()
         mode = _ARMED if commander.armed else _DISARMED
         return self._simulator.encode(common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP))
 
@@ -131,8 +133,20 @@ class Autopilot:
         """What every ground station is told now: the streams that are due, and new texts."""
         messages: list[Message] = self.telemetry.due(self.commander.time_us)
         texts, self.commander.texts = self.commander.texts, []
-        messages += [common.MAVLink_statustext_message(severity, text.encode()) for severity, text in texts]
+        for severity, text in texts:
+            messages += self._chunks(severity, text.encode())
         return messages
+
+    def _chunks(self, severity: int, text: bytes) -> list[Message]:
+        """STATUSTEXT; a long text comes in parts that share an id, as PX4's do."""
+        if len(text) <= TEXT_LENGTH:
+            return [common.MAVLink_statustext_message(severity, text)]
+        self._text_id = self._text_id % 65535 + 1
+        # A part of full length says that another follows; the last is shorter, and may be empty.
+        return [
+            common.MAVLink_statustext_message(severity, text[start : start + TEXT_LENGTH], self._text_id, index)
+            for index, start in enumerate(range(0, len(text) + 1, TEXT_LENGTH))
+        ]
 
     def close(self) -> None:
         """End a mission that is still running."""

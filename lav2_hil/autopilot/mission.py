@@ -8,6 +8,7 @@ same sensor readings always give the same mission.
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from firmware_profiles.errors import UsageError
 
 if TYPE_CHECKING:
     from lav2_hil.autopilot.vehicle import Vehicle
+
+logger = logging.getLogger("lav2_hil")
 
 Mission = Callable[["Vehicle"], Coroutine[Any, Any, None]]
 
@@ -55,6 +58,10 @@ class MissionRunner:
         except MissionFailedError as error:
             self.done = True
             self.failure = str(error)
+        except Exception as error:  # a mission is somebody's script: its errors end it, not the autopilot
+            logger.exception("the mission broke down")
+            self.done = True
+            self.failure = f"{type(error).__name__}: {error}"
 
     def close(self) -> None:
         """End a mission that is still running."""

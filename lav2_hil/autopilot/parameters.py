@@ -13,7 +13,7 @@ REAL32 = common.MAV_PARAM_TYPE_REAL32
 
 @dataclass(slots=True)
 class Parameter:
-    """One parameter: its type on the wire, its value and the range it is kept in."""
+    """One parameter: its type on the wire, its value and the range that it must be in."""
 
     kind: int
     value: float
@@ -44,9 +44,9 @@ class Parameters:
 
     def __init__(self, system: int) -> None:
         self._table = {
-            "CAL_ACC0_ID": Parameter(INT32, 1310988, 0, 2**31 - 1),
-            "CAL_GYRO0_ID": Parameter(INT32, 1310988, 0, 2**31 - 1),
-            "CAL_MAG0_ID": Parameter(INT32, 197388, 0, 2**31 - 1),
+            "CAL_ACC0_ID": Parameter(INT32, 1310988, 0, 2**24 - 1),
+            "CAL_GYRO0_ID": Parameter(INT32, 1310988, 0, 2**24 - 1),
+            "CAL_MAG0_ID": Parameter(INT32, 197388, 0, 2**24 - 1),
             "COM_DISARM_LAND": Parameter(REAL32, 2.0, -1.0, 20.0),
             "MAV_SYS_ID": Parameter(INT32, system, 1, 250),
             "MAV_TYPE": Parameter(INT32, common.MAV_TYPE_QUADROTOR, 0, 50),
@@ -70,7 +70,7 @@ class Parameters:
         return self._names.index(name) if name in self._table else None
 
     def set(self, name: str, wire: float, kind: int) -> bool:
-        """Take a value from the wire, brought into its range; False when the name or the type does not fit."""
+        """Take a value from the wire; False when name, type or range does not fit, and then nothing changes."""
         parameter = self._table.get(name)
         if parameter is None or kind != parameter.kind:
             return False

@@ -49,7 +49,7 @@ class Telemetry:
         """The messages that are due at a simulated time."""
         messages = []
         for kind, (build, interval_us) in self._streams.items():
-            if time_us >= self._due_us[kind]:
+            if not -interval_us <= time_us - self._due_us[kind] < 0:  # due, or the clock was put back
                 self._due_us[kind] = time_us + interval_us
                 message = build()
                 if message is not None:
@@ -113,9 +113,9 @@ class Telemetry:
             self._boot_ms,
             round(lat * 1e7),
             round(lon * 1e7),
-            round(alt * 1e3),
-            round(state.height_m * 1e3),
-            *(round(100 * v) for v in state.vel_ned),
+            _whole(alt * 1e3, 31),
+            _whole(state.height_m * 1e3, 31),
+            *(_whole(100 * v, 15) for v in state.vel_ned),
             round(100 * math.degrees(yaw)) % 36000,
         )
 
@@ -174,3 +174,8 @@ class Telemetry:
         return common.MAVLink_autopilot_version_message(
             capabilities, 0x01_00_00_FF, 0, 0, 0, nothing, nothing, nothing, 0, 0, self._commander.system
         )
+
+
+def _whole(value: float, bits: int) -> int:
+    """The nearest integer that a signed field of so many bits can hold."""
+    return round(min(max(value, -(2.0**bits) + 1), 2.0**bits - 1))

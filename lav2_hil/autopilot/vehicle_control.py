@@ -57,14 +57,14 @@ class VehicleControl:
             )
         )
         self._drive_target: tuple[float, float] | None = None
-        self._wheel_controls = [0.0] * len(self._wheels)
+        self._actuators = [0.0] * len(self._wheels)
         self._state = {name: np.zeros((1, width)) for name, width in _WIDTHS.items()}
         self._target = {name: np.zeros((1, 3)) for name in ("pos", "att_euler", "vel_b")}
 
     def reset(self) -> None:
-        """Forget integrals; wheels at rest."""
+        """Forget integrals, and what was to be driven closed loop; `set_wheels` is remembered, as PX4 does."""
         self._flight.reset()
-        self.stop_wheels()
+        self._drive_target = None
 
     def disarmed(self) -> list[float]:
         """Nothing moves."""
@@ -84,17 +84,21 @@ class VehicleControl:
         self._target["pos"][0] = (east, north, -down)
         self._target["att_euler"][0, 2] = math.pi / 2 - yaw_ned
         speeds = self._mixer.allocate(self._flight.update(self._target, arrays))[0].tolist()
-        controls = self.disarmed()
+        controls = self._with_wheels(self._actuators)
         for (channel, idle, span), speed in zip(self._rotors, speeds, strict=True):
             controls[channel] = min(max((speed - idle) / span, 0.0), 1.0)
         return controls
 
     def stand(self, state: EstimatedState) -> list[float]:
         """On the ground: rotors idle, wheels as they are told."""
-        controls = self.disarmed()
         if self._drive is not None and self._drive_target is not None:
-            self._follow(self._drive, self._drive_target, state)
-        for (channel, _), value in zip(self._wheels, self._wheel_controls, strict=True):
+            return self._with_wheels(self._follow(self._drive, self._drive_target, state))
+        return self._with_wheels(self._actuators)
+
+    def _with_wheels(self, values: list[float]) -> list[float]:
+        """Controls with all else at rest."""
+        controls = self.disarmed()
+        for (channel, _), value in zip(self._wheels, values, strict=True):
             controls[channel] = value
         return controls
 
@@ -107,21 +111,22 @@ class VehicleControl:
     def stop_wheels(self) -> None:
         """Wheels at rest."""
         self._drive_target = None
-        self._wheel_controls = [0.0] * len(self._wheels)
+        self._actuators = [0.0] * len(self._wheels)
 
     def set_wheels(self, left: float, right: float) -> bool:
-        """Open loop, -1 to 1; NaN leaves a side alone. False when there are no wheels."""
+        """Open loop, -1 to 1, in the air too; NaN leaves a side alone. False when there are no wheels."""
         if not self._wheels:
             return False
         self._drive_target = None
         for index, value in enumerate((left, right)):
             if math.isfinite(value):
-                self._wheel_controls[index] = min(max(value, -1.0), 1.0)
+                self._actuators[index] = min(max(value, -1.0), 1.0)
         return True
 
     def _follow(
         self, controller: DifferentialDriveController, wanted: tuple[float, float], state: EstimatedState
-    ) -> None:
+    ) -> list[float]:
+        """Controls of the left and the right side."""
         speed, yaw = wanted
         w, x, y, z = state.q_ned_frd
         heading = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
@@ -133,9 +138,7 @@ class VehicleControl:
         target["vel_b"][0, 0] = speed
         target["att_euler"][0, 2] = math.pi / 2 - yaw
         sides = controller.update(target, arrays)[0].tolist()
-        self._wheel_controls = [
-            min(max(side / full, -1.0), 1.0) for side, (_, full) in zip(sides, self._wheels, strict=True)
-        ]
+        return [min(max(side / full, -1.0), 1.0) for side, (_, full) in zip(sides, self._wheels, strict=True)]
 
 
 _WIDTHS = {"pos": 3, "vel": 3, "vel_b": 3, "att_euler": 3, "att_quat": 4, "ang_vel": 3}

@@ -49,7 +49,7 @@ def test_on_a_stream_each_connection_starts_its_own_time() -> None:
     assert driver.resets == ["it closed the connection"]
     lost = next(n for _, n in driver.notices if n.name == "peer_lost")
     assert lost.level == logging.WARNING
-    assert "PX4 is gone (it closed the connection)" in lost.text
+    assert "is gone (it closed the connection)" in lost.text
     assert "restart it" in lost.text
     count = len(driver.sensors)
     driver.run(5)

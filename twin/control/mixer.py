@@ -111,7 +111,10 @@ class Mixer:
         xp, most = self._xp, self._most
         squared = self._times(wrench, self._backward)
         if self.allocation_mode == "saturation":
-            squared = self._saturated(squared)
+            r = self.rotors
+            parts, squared = squared, squared[:, :r] + squared[:, r : 2 * r] + squared[:, 2 * r :]
+            if not bool(xp.all((squared >= self._zero) & (squared <= most))):
+                squared = self._saturated(parts)  # mostly everything fits, and nothing need be given up
         return xp.sqrt(xp.minimum(xp.maximum(squared, self._zero), most))
 
     def allocate_rpm(self, wrench: Any) -> Any:
