@@ -14,6 +14,7 @@ from bridge.transport.factory import create_transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
 from lav2_hil.exitcodes import ExitCode
+from lav2_hil.keyboard import HELP, Keyboard, listening
 from lav2_hil.loop import HilLoop, Listener
 from lav2_hil.monitor import Monitor
 from lav2_hil.settings import Settings
@@ -84,8 +85,12 @@ class Service:
             asyncio.get_running_loop().add_signal_handler(number, self.stop, signal.Signals(number).name, code)
         async with asyncio.TaskGroup() as tasks:
             status = tasks.create_task(self._show_status(), name="status line")
+            keyboard = Keyboard(self.loop, self.settings.speed, lambda: self.stop("key"))
             try:
-                await self.loop.run(self._stop)
+                with listening(keyboard) as steered:
+                    if steered:
+                        logger.info(HELP)
+                    await self.loop.run(self._stop)
             finally:
                 status.cancel()
                 self.monitor.clear()
