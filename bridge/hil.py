@@ -67,6 +67,8 @@ class HilSession:
         speaks_first: nothing comes from the peer until something was sent (udpout): call it with HEARTBEATs.
         reply_timeout_us: wall time to wait for an expected answer; 0 waits for ever.
         speed: simulated over wall time; 0 as fast as it goes.
+        system: system id to send with until the flight controller has shown its own.
+        answers_every_sensor: the flight controller is known to answer every sensor from the first: nothing to learn.
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class HilSession:
         speaks_first: bool = False,
         reply_timeout_us: int = 500_000,
         speed: float = 1.0,
+        system: int = 1,
+        answers_every_sensor: bool = False,
     ) -> None:
         self.stats = SessionStats()
         self.decoder = Decoder(datagrams=datagrams)
@@ -96,7 +100,8 @@ class HilSession:
         self._makes_room = datagrams and not speaks_first
         self._timeout_us = reply_timeout_us
         self._speed = speed
-        self._encoder = Encoder(1, SIMULATOR_COMPONENT)
+        self._answers_every_sensor = answers_every_sensor
+        self._encoder = Encoder(system, SIMULATOR_COMPONENT)
         self._sensor_encoder = SensorEncoder()
         self._pattern = ReplyPattern()
         self._pacer = Pacer()
@@ -184,7 +189,12 @@ class HilSession:
         self.wake_us = now + HEARTBEAT_US
 
     def _start(self, now: int) -> None:
-        self._enter_paced(PacedReason.LEARNING, now)
+        if self._answers_every_sensor:
+            self._pattern.assume_every()
+            self.phase = Phase.LOCKSTEP
+            self._pacer.anchor(now, self.time_us, self._speed)
+        else:
+            self._enter_paced(PacedReason.LEARNING, now)
         self._advance(now)
 
     def _link_down(self, event: LinkDown, now: int) -> None:

@@ -40,6 +40,11 @@ class ReplyPattern:
         """True when the pattern is known."""
         return self.period > 0
 
+    def assume_every(self) -> None:
+        """Every sensor is answered, from the first: known beforehand."""
+        self.forget()
+        self.period = self.pattern = 1
+
     def unlearn(self) -> None:
         """The pattern no longer holds: learn again, from the sensors sent from now on."""
         self.period = 0

@@ -198,7 +198,9 @@ def _check_outputs(profile: VehicleProfile, layers: list[_Layer]) -> None:
         )
     channels = sorted([*(output.channel for output in outputs), *(output.channel for output in wheels)])
     if len(set(channels)) != len(channels):
-        raise _error(layers, "firmware.rotor_outputs", f"each channel drives one thing, got channels {channels}")
+        own = {output.channel for output in outputs}
+        key = "firmware.rotor_outputs" if len(own) < len(outputs) else "firmware.wheel_outputs"
+        raise _error(layers, key, f"each channel drives one thing, got channels {channels}")
     for index, output in enumerate(outputs):
         low, high = output.speed_range_rad_s
         if low >= high:

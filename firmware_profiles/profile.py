@@ -77,9 +77,10 @@ class GroundDriveParams(_Params, frozen=True):
 
     `wheel_x_m` are the axles along the body, `wheel_y_m` is how far to either side they stand, `wheel_z_m` their
     height; `driven_axle` counts `wheel_x_m` from 0. The servo gives `servo_gain_nm_s` times the error of speed, up to
-    `torque_limit_nm`. A side's speed is that of its output shaft, positive forward, which a wheel follows one to one.
-    `allocation_width_m` is the B of v = v_0 -/+ B yaw rate / 2: what the controller must reckon with, more than the
-    distance of the rows because wheels that turn on the spot skid.
+    `torque_limit_nm`; `gear_friction_nm` is dry friction, which holds a wheel that is told 0 on a slope. A side's speed
+    is that of its output shaft, positive forward, which a wheel follows one to one. `allocation_width_m` is the B of
+    v = v_0 -/+ B yaw rate / 2: what the controller must reckon with, more than the distance of the rows because wheels
+    that turn on the spot skid.
     """
 
     wheel_x_m: Annotated[tuple[float, ...], msgspec.Meta(min_length=1, max_length=8)]
@@ -93,6 +94,7 @@ class GroundDriveParams(_Params, frozen=True):
     friction: NonNegative
     servo_gain_nm_s: Positive
     torque_limit_nm: Positive
+    gear_friction_nm: NonNegative
     max_side_speed_rad_s: Positive
     allocation_width_m: Positive
     max_speed_m_s: Positive

@@ -45,6 +45,8 @@ class Service:
             speaks_first=self.transport.speaks_first,
             reply_timeout_us=settings.reply_timeout_us(datagrams=self.transport.datagrams),
             speed=settings.speed,
+            system=settings.system,
+            answers_every_sensor=settings.answers_every_sensor,
         )
         actuators = ActuatorMap(settings.profile.firmware)
         self.monitor = Monitor(settings, self.session, self.transport, self.twin, actuators.gate)

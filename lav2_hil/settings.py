@@ -32,6 +32,8 @@ class Settings:
         speed: simulated over wall time; 0 is as fast as it goes.
         seed: of all noise.
         duration_s: simulated seconds after which the run ends; None is never.
+        system: system id that the flight controller is likely to have.
+        answers_every_sensor: the flight controller answers every sensor from the first, as the built-in autopilot does.
         reply_timeout_s: None takes the default of the link's kind; 0 waits for ever.
     """
 
@@ -43,6 +45,8 @@ class Settings:
     seed: int = 0
     duration_s: float | None = None
     reply_timeout_s: float | None = None
+    system: int = 1
+    answers_every_sensor: bool = False
 
     def __post_init__(self) -> None:
         _check("--speed", self.speed, "0 (as fast as it goes) or a factor above 0")

@@ -136,10 +136,16 @@ class Simulation:
 
         Returns:
             The exit code and the summary.
+
+        Raises:
+            ExceptionGroup: of what `Service.run` raises.
         """
         async with asyncio.TaskGroup() as tasks:
             autopilot = tasks.create_task(self._run_autopilot(), name="autopilot")
-            exit_code, summary = await self._service.run()
+            try:
+                exit_code, summary = await self._service.run()
+            except ExceptionGroup as errors:  # a group inside this one's would reach nobody
+                raise errors.exceptions[0] from None
             if self._service.ended_by == "mission":
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asyncio.shield(autopilot), 10.0)  # its last words

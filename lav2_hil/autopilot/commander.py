@@ -20,6 +20,12 @@ LANDED_AFTER_S = 0.5
 SLOW_LANDING_HEIGHT_M = 1.5
 BELOW_GROUND_M = 2.0
 """How far below the ground the way of a landing ends: the vehicle must press on it to be seen as landed."""
+OFFBOARD_LOSS_US = 1_000_000
+"""Without a set-point for so long there is no offboard mode; PX4's COM_OF_LOSS_T."""
+OFFBOARD_LIFT_M = 0.3
+"""A set-point that is so much higher lifts a vehicle from the ground."""
+
+_MODE_OF = {Landed.TAKEOFF: Mode.TAKEOFF, Landed.LANDING: Mode.LAND}
 
 
 class Commander:
@@ -57,7 +63,11 @@ class Commander:
         self.reference = Reference((0.0, 0.0, 0.0))
         self._control = control
         self.tick_s = tick_s
+        self._forced = False
+        self._set_point_us: int | None = None
+        self._take_off_down = 0.0
         self._yaw_ned = 0.0
+        self._home: Vec3 | None = None
         self._frame: LocalFrame | None = None
         self._still_s = 0.0
         self._on_ground_s = 0.0
@@ -76,12 +86,14 @@ class Commander:
         """
         if self.armed:
             return Result.ACCEPTED
-        faults = [] if force else self.arming_faults()
+        # Forced, the vehicle arms in spite of faults; but without an estimate there is nothing to fly or drive by.
+        faults = self.arming_faults() if not (force and self.estimator.ready) else []
         if faults:
             for fault in faults[:3]:
                 self.say(common.MAV_SEVERITY_CRITICAL, f"Arming denied: {fault}")
             return Result.TEMPORARILY_REJECTED
         self.armed = True
+        self._forced = force
         self.failure = None
         self._on_ground_s = 0.0
         self._control.reset()
@@ -99,21 +111,29 @@ class Commander:
 
     def take_off_to_altitude(self, alt_amsl_m: float) -> Result:
         """Take off to a height above mean sea level; NaN takes MIS_TAKEOFF_ALT above home."""
-        home = self.estimator.home
+        home, least = self.estimator.home, self.parameters["MIS_TAKEOFF_ALT"]
         if home is None or not math.isfinite(alt_amsl_m):
-            return self.take_off(self.parameters["MIS_TAKEOFF_ALT"])
-        return self.take_off(alt_amsl_m - home[2])
+            return self.take_off(least)
+        height = alt_amsl_m - home[2]
+        if height < least - 0.1:
+            self.say(common.MAV_SEVERITY_CRITICAL, f"Using minimum takeoff altitude: {least:.2f} m")
+        return self.take_off(max(height, least))
 
     def take_off(self, height_m: float) -> Result:
-        """Take off to a height above home; a vehicle that is not armed yet takes off once it is."""
+        """Take off to a height above home, never down; a vehicle that is not armed yet takes off once it is."""
         if not self.estimator.ready:
             return Result.TEMPORARILY_REJECTED
+        self._take_off_down = -height_m
+        self._climb()
+        self.mode = Mode.TAKEOFF
+        return Result.ACCEPTED
+
+    def _climb(self) -> None:
+        """Straight up from here."""
         north, east, down = self.estimator.state.pos_ned
         self._yaw_ned = self.euler_zyx()[2]
         self.reference.jump((north, east, down))
-        self.reference.go((north, east, -height_m), self.parameters["MPC_Z_V_AUTO_UP"])
-        self.mode = Mode.TAKEOFF
-        return Result.ACCEPTED
+        self.reference.go((north, east, min(self._take_off_down, down)), self.parameters["MPC_Z_V_AUTO_UP"])
 
     def land(self) -> Result:
         """Come down here."""
@@ -133,14 +153,21 @@ class Commander:
         return Result.ACCEPTED
 
     def go_to_place(self, lat_deg: float, lon_deg: float, alt_amsl_m: float, yaw_ned: float) -> Result:
-        """Fly to a place on the globe; yaw in radians, NaN keeps the heading."""
-        if self._frame is None or not self.flying:
+        """Fly to a place on the globe; yaw in radians.
+
+        As with PX4, NaN keeps the heading, the height, or (latitude or longitude) the place.
+        """
+        here = self.place()
+        if self._frame is None or here is None or not self.flying:
             return Result.TEMPORARILY_REJECTED
-        if not (math.isfinite(lat_deg) and math.isfinite(lon_deg) and math.isfinite(alt_amsl_m)):
+        if math.isnan(lat_deg) or math.isnan(lon_deg):
+            lat_deg, lon_deg = here[:2]
+        if math.isnan(alt_amsl_m):
+            alt_amsl_m = here[2]
+        if not (abs(lat_deg) <= 90.0 and abs(lon_deg) <= 180.0 and math.isfinite(alt_amsl_m)):
             return Result.DENIED
-        north, east, down = self._frame.to_ned(np.array([lat_deg]), np.array([lon_deg]), np.array([alt_amsl_m]))[
-            0
-        ].tolist()
+        place = self._frame.to_ned(np.array([lat_deg]), np.array([lon_deg]), np.array([alt_amsl_m]))
+        north, east, down = place[0].tolist()
         self.go_to((north, east, down), yaw_ned if math.isfinite(yaw_ned) else None)
         return Result.ACCEPTED
 
@@ -152,9 +179,18 @@ class Commander:
             self._yaw_ned = yaw_ned
 
     def offboard_position(self, position_ned: Vec3, yaw_ned: float | None) -> None:
-        """A position set-point from outside; counts in offboard mode."""
-        if self.mode is not Mode.OFFBOARD or not all(map(math.isfinite, position_ned)):
+        """A position set-point from outside; counts in offboard mode, and makes that mode possible."""
+        if not all(map(math.isfinite, position_ned)):
             return
+        self._set_point_us = self.time_us
+        if self.mode is not Mode.OFFBOARD:
+            return
+        if self.armed and not self.flying:
+            here = self.estimator.state.pos_ned
+            if here[2] - position_ned[2] > OFFBOARD_LIFT_M:
+                self.landed = Landed.TAKEOFF
+                self._yaw_ned = self.euler_zyx()[2]
+                self.reference.jump(here)
         if self.flying:
             self.reference.go(position_ned, self.parameters["MPC_XY_CRUISE"])
         if yaw_ned is not None and math.isfinite(yaw_ned):
@@ -168,6 +204,12 @@ class Commander:
             return self.hold()
         if mode is Mode.TAKEOFF:
             return self.take_off(self.parameters["MIS_TAKEOFF_ALT"])
+        if mode is Mode.OFFBOARD and not self._set_points_come:
+            self.say(common.MAV_SEVERITY_CRITICAL, "Offboard denied: no set-points")
+            return Result.TEMPORARILY_REJECTED
+        if mode is Mode.MANUAL and self.flying:
+            self.say(common.MAV_SEVERITY_CRITICAL, "Manual flight denied: there are no sticks")
+            return Result.TEMPORARILY_REJECTED
         if mode is Mode.OFFBOARD and self.flying:
             self.reference.jump(self.estimator.state.pos_ned)
         self.mode = mode
@@ -176,6 +218,11 @@ class Commander:
     def set_actuators(self, left: float, right: float) -> Result:
         """Drive the wheels directly, -1 to 1; NaN leaves a side alone. Remembered until the next, as PX4 does."""
         return Result.ACCEPTED if self._control.set_wheels(left, right) else Result.DENIED
+
+    @property
+    def has_wheels(self) -> bool:
+        """Whether the vehicle can drive."""
+        return self._control.has_wheels
 
     def drive(self, speed_m_s: float, yaw_ned: float) -> None:
         """On the ground, drive at a speed with this heading [rad], closed loop, until `stop_driving`."""
@@ -194,8 +241,9 @@ class Commander:
 
     def tick(self) -> list[float]:
         """Follow the state after a new IMU sample, and give the 16 controls."""
-        if self._frame is None and self.estimator.home is not None:
-            self._frame = LocalFrame(*self.estimator.home)
+        home = self.estimator.home
+        if home is not None and home != self._home:  # aligned, maybe again and elsewhere
+            self._home, self._frame = home, LocalFrame(*home)
         if not self.armed:
             return self._control.disarmed()
         self._watch()
@@ -203,6 +251,10 @@ class Commander:
             return self._control.disarmed()
         if self.landed is Landed.ON_GROUND and self.mode is Mode.TAKEOFF:
             self.landed = Landed.TAKEOFF
+            self._climb()
+        if self.mode is Mode.OFFBOARD and not self._set_points_come:
+            self.say(common.MAV_SEVERITY_CRITICAL, "Failsafe: no offboard set-points, holding")
+            self.hold()
         if self.flying:
             self._fly()
             self._watch_landing()
@@ -215,8 +267,14 @@ class Commander:
             return self._control.fly(state, self.reference.position, self._yaw_ned)
         return self._control.stand(state)
 
+    @property
+    def _set_points_come(self) -> bool:
+        return self._set_point_us is not None and 0 <= self.time_us - self._set_point_us <= OFFBOARD_LOSS_US
+
     def _fly(self) -> None:
         reference = self.reference
+        if _MODE_OF.get(self.landed, self.mode) is not self.mode:
+            self.landed = Landed.IN_AIR  # a take-off or a landing was broken off
         reference.step(self.tick_s)
         if self.mode is Mode.TAKEOFF and not reference.moving:
             self.mode = Mode.HOLD
@@ -263,7 +321,7 @@ class Commander:
             self._disarm("Disarmed: state estimate lost")
             return
         faults = self.estimator.faults
-        if faults and self.failure is None:
+        if faults and self.failure is None and not (self._forced and not self.flying):
             self.failure = faults[0]
             self.say(common.MAV_SEVERITY_CRITICAL, f"Failsafe: {faults[0]}")
             if self.flying:
@@ -286,7 +344,7 @@ class Commander:
 
     def say(self, severity: int, text: str) -> None:
         """Tell the ground."""
-        self.texts.append((severity, text[:50]))
+        self.texts.append((severity, text))
 
     def _up(self) -> float:
         """Cosine of the tilt."""

@@ -19,6 +19,9 @@ FORCE = 21196
 """MAV_CMD_COMPONENT_ARM_DISARM's magic number."""
 _POSITION_IGNORED = 0b111
 _YAW_IGNORED = 1 << 10
+_RELATIVE = (common.MAV_FRAME_GLOBAL_RELATIVE_ALT, common.MAV_FRAME_GLOBAL_RELATIVE_ALT_INT)
+_NOWHERE = 2**31 - 1
+"""COMMAND_INT's x or y that says nothing."""
 
 logger = logging.getLogger("lav2_hil")
 
@@ -50,7 +53,11 @@ class GroundStationService:
     def handle(self, message: Message) -> list[Message]:
         """The answers to a message; none for what is not addressed to this autopilot or not understood."""
         handler = self._handlers.get(message.get_type())
-        if handler is None or getattr(message, "target_system", 0) not in (0, self._commander.system):
+        if (
+            handler is None
+            or getattr(message, "target_system", 0) not in (0, self._commander.system)
+            or getattr(message, "target_component", 0) not in (0, common.MAV_COMP_ID_AUTOPILOT1)
+        ):
             return []
         return handler(message)
 
@@ -62,9 +69,10 @@ class GroundStationService:
 
     def _command_int(self, message: Message) -> list[Message]:
         params = [message.param1, message.param2, message.param3, message.param4]
-        return self._acknowledged(
-            message, self._command(message.command, [*params, message.x * 1e-7, message.y * 1e-7, message.z])
-        )
+        place = [math.nan if value == _NOWHERE else value * 1e-7 for value in (message.x, message.y)]
+        home = self._commander.estimator.home
+        height = message.z + home[2] if message.frame in _RELATIVE and home is not None else message.z
+        return self._acknowledged(message, self._command(message.command, [*params, *place, height]))
 
     def _acknowledged(self, message: Message, answer: tuple[Result, list[Message]]) -> list[Message]:
         result, more = answer
@@ -79,7 +87,9 @@ class GroundStationService:
         commander = self._commander
         p1, p2, _, p4, p5, p6, p7 = params
         if command == common.MAV_CMD_COMPONENT_ARM_DISARM:
-            return (commander.arm(force=p2 == FORCE) if p1 > 0.5 else commander.disarm(force=p2 == FORCE)), []
+            if p1 not in (0.0, 1.0):
+                return Result.DENIED, []
+            return (commander.arm(force=p2 == FORCE) if p1 else commander.disarm(force=p2 == FORCE)), []
         if command == common.MAV_CMD_NAV_TAKEOFF:
             return commander.take_off_to_altitude(p7), []
         if command == common.MAV_CMD_NAV_LAND:
@@ -87,7 +97,7 @@ class GroundStationService:
         if command == common.MAV_CMD_DO_REPOSITION:
             return commander.go_to_place(p5, p6, p7, p4), []
         if command == common.MAV_CMD_DO_SET_MODE:
-            return self._mode(int(p2), int(params[2])), []
+            return self._mode(p2, params[2]), []
         if command == common.MAV_CMD_DO_SET_ACTUATOR:
             return commander.set_actuators(p1, p2), []
         if command == common.MAV_CMD_REQUEST_MESSAGE:
@@ -103,7 +113,7 @@ class GroundStationService:
         self._mode(message.custom_mode >> 16 & 0xFF, message.custom_mode >> 24 & 0xFF)
         return []
 
-    def _mode(self, main: int, sub: int) -> Result:
+    def _mode(self, main: float, sub: float) -> Result:
         mode = Mode.of(main, sub)
         return Result.DENIED if mode is None else self._commander.set_mode(mode)
 

@@ -21,7 +21,7 @@ class Mode(Enum):
         return sub << 24 | main << 16
 
     @classmethod
-    def of(cls, main: int, sub: int) -> Mode | None:
+    def of(cls, main: float, sub: float) -> Mode | None:
         """The mode that PX4 numbers so, if the autopilot has it; POSCTL and ALTCTL are taken as hold."""
         if main in (2, 3):
             return cls.HOLD

@@ -52,6 +52,7 @@ class GroundLink(asyncio.DatagramProtocol):
         self._address = addr
         for message in self._decoder.feed(data):
             self.send(self._process.ground_message(message))
+        self._process.tell()
 
     def error_received(self, exc: Exception) -> None:
         """Nobody listens: no error."""
@@ -135,6 +136,8 @@ class AutopilotProcess:
 
     def link_data(self, data: bytes) -> None:
         """Answer sensors."""
+        if self._done.is_set():
+            return
         autopilot = self._autopilot
         for message in self._decoder.feed(data):
             answer = autopilot.simulator_message(message)
@@ -143,16 +146,19 @@ class AutopilotProcess:
             elif autopilot.finished:
                 self._finish(autopilot)
                 return
-        if self._ground:
-            broadcasts = autopilot.broadcasts()
-            for link in self._ground:
-                link.send(broadcasts)
+        self.tell()
 
     def link_refused(self) -> None:
         """Nobody there yet."""
 
     def link_ignored(self, peer: str) -> None:
         """Somebody else; no concern of this end."""
+
+    def tell(self) -> None:
+        """Send all ground stations what is new."""
+        broadcasts = self._autopilot.broadcasts()
+        for link in self._ground:
+            link.send(broadcasts)
 
     def _finish(self, autopilot: Autopilot) -> None:
         report(

@@ -47,31 +47,41 @@ class Vehicle:
 
     async def take_off(self, height_m: float) -> None:
         """Climb from the ground to a height above home."""
-        self.say(f"take-off to {height_m:g} m")
+        what = f"take-off to {height_m:g} m"
+        self.say(what)
         if self._commander.take_off(height_m) != Result.ACCEPTED:
             raise MissionFailedError("take-off refused")
-        await self._until(lambda: self._commander.landed is Landed.IN_AIR, 10.0 + 2.0 * height_m)
+        within_s = 10.0 + 2.0 * height_m
+        await self._until(lambda: self._commander.landed is Landed.IN_AIR, within_s, _too_long(what, within_s))
 
     async def go_to(self, north_m: float, east_m: float, height_m: float) -> None:
         """Fly straight to a position relative to home; back once the set-point is there."""
-        self.say(f"fly to {north_m:g} m north, {east_m:g} m east")
-        self._commander.go_to((north_m, east_m, -height_m))
-        await self._until(lambda: not self._commander.reference.moving, 60.0)
+        commander, what = self._commander, f"fly to {north_m:g} m north, {east_m:g} m east"
+        if not commander.flying:
+            raise MissionFailedError(f"cannot {what}: the vehicle is not in the air")
+        self.say(what)
+        goal = (north_m, east_m, -height_m)
+        within_s = 60.0 + 2.0 * math.dist(commander.reference.position, goal) / commander.parameters["MPC_XY_CRUISE"]
+        commander.go_to(goal)
+        await self._until(lambda: not commander.reference.moving, within_s, _too_long(what, within_s))
 
     async def hold(self, seconds: float) -> None:
         """Let time pass."""
         until_us = self._commander.time_us + round(seconds * 1e6)
-        await self._until(lambda: self._commander.time_us >= until_us, seconds + 1.0)
+        await self._until(lambda: self._commander.time_us >= until_us, seconds + 1.0, lambda: "hold: time stands still")
 
     async def land(self) -> None:
         """Come down; back when on the ground."""
         self.say("land")
-        self._commander.land()
-        await self._until(lambda: self._commander.landed is Landed.ON_GROUND, 60.0)
-        self._commander.hold()
+        commander = self._commander
+        within_s = 60.0 + 4.0 * max(0.0, -commander.reference.position[2])
+        commander.land()
+        await self._until(lambda: commander.landed is Landed.ON_GROUND, within_s, _too_long("land", within_s))
+        commander.hold()
 
     async def drive(self, distance_m: float, speed_m_s: float = 0.7) -> None:
         """Drive straight ahead along the present heading."""
+        self._need_wheels()
         self.say(f"drive {distance_m:g} m")
         north, east, _ = self._commander.estimator.state.pos_ned
         yaw = self._commander.euler_zyx()[2]
@@ -96,6 +106,7 @@ class Vehicle:
         Returns:
             The heading that was wanted [degrees, clockwise from north].
         """
+        self._need_wheels()
         self.say(f"turn by {angle_deg:g} degrees")
         goal = self._commander.euler_zyx()[2] + math.radians(angle_deg)
 
@@ -133,18 +144,20 @@ class Vehicle:
         self._commander.say(common.MAV_SEVERITY_INFO, text)
         self._report({"progress": text, "time_us": self._commander.time_us})
 
+    def _need_wheels(self) -> None:
+        if not self._commander.has_wheels:
+            raise MissionFailedError("the vehicle has no wheels")
+
     # Waiting
 
     def _why_not_armed(self) -> str:
         return "; ".join(self._commander.arming_faults())
 
-    async def _until(
-        self, condition: Callable[[], bool], within_s: float, why: Callable[[], str] | None = None
-    ) -> None:
+    async def _until(self, condition: Callable[[], bool], within_s: float, why: Callable[[], str]) -> None:
         deadline_us = self._commander.time_us + round(within_s * 1e6)
         while not condition():
             if self._commander.time_us > deadline_us:
-                raise MissionFailedError(why() if why is not None else "it took too long")
+                raise MissionFailedError(why())
             await self._next()
 
     async def _next(self) -> None:
@@ -170,3 +183,7 @@ class Vehicle:
             self._still_since_us = None
 
     _still_at = (0.0, 0.0, 0.0)
+
+
+def _too_long(what: str, within_s: float) -> Callable[[], str]:
+    return lambda: f"{what}: not done within {within_s:.0f} s"

@@ -113,6 +113,11 @@ class VehicleControl:
         self._drive_target = None
         self._actuators = [0.0] * len(self._wheels)
 
+    @property
+    def has_wheels(self) -> bool:
+        """Whether there is anything to drive with."""
+        return self._drive is not None
+
     def set_wheels(self, left: float, right: float) -> bool:
         """Open loop, -1 to 1, in the air too; NaN leaves a side alone. False when there are no wheels."""
         if not self._wheels:

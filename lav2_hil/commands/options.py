@@ -17,7 +17,7 @@ _HOME = f"{DEFAULT_HOME.lat_deg},{DEFAULT_HOME.lon_deg},{DEFAULT_HOME.alt_amsl_m
 
 _OPTIONS = (
     click.option(
-        "--instance", type=click.IntRange(0, 254), default=0, help="PX4's instance: shifts the default ports."
+        "--instance", type=click.IntRange(0, 249), default=0, help="PX4's instance: shifts the default ports."
     ),
     click.option(
         "--home",
@@ -37,7 +37,7 @@ _OPTIONS = (
         "--reply-timeout",
         type=float,
         metavar="MS",
-        help="Wait so long for an answer; 0 for ever.  [default: 500, on UDP 50]",
+        help="Wait so long for an answer; 0 for ever.  [default: 500, on UDP 50, in sim 2000]",
     ),
     click.option("--json", "as_json", is_flag=True, help="The summary as one JSON document on stdout."),
 )
@@ -61,8 +61,9 @@ def settings_of(
     seed: int,
     duration: float | None,
     reply_timeout: float | None,
+    answers_every_sensor: bool = False,
 ) -> Settings:
-    """The settings that the options make; `instance` has gone into the endpoint already.
+    """The settings that the options make; of `instance`, what has not gone into the endpoint.
 
     Raises:
         ProfileError, UsageError: as the parts do.
@@ -76,4 +77,6 @@ def settings_of(
         seed=seed,
         duration_s=duration,
         reply_timeout_s=None if reply_timeout is None else reply_timeout / 1000,
+        system=instance + 1,
+        answers_every_sensor=answers_every_sensor,
     )

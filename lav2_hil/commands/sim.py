@@ -17,6 +17,8 @@ from lav2_hil.settings import Settings
 from lav2_hil.sim import Simulation
 
 NO_MISSION = "none"
+REPLY_TIMEOUT_MS = 2000.0
+"""The autopilot is our own, on the same computer: that this is busy must not change the flight."""
 
 
 @click.command()
@@ -33,7 +35,10 @@ def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> i
     if wanted is not None:
         load_mission(wanted)
     instance = options["instance"]
-    settings = settings_of(profile_name, parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}"), **options)
+    if options["reply_timeout"] is None:
+        options["reply_timeout"] = REPLY_TIMEOUT_MS
+    endpoint = parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}")
+    settings = settings_of(profile_name, endpoint, answers_every_sensor=True, **options)
     exit_code, summary = asyncio.run(_fly(settings, profile_name, instance, wanted))
     if as_json:
         click.echo(json.dumps(summary))

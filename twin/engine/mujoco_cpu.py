@@ -28,7 +28,7 @@ class MujocoCpu:
 
     Attributes:
         pos_enu, q_enu_flu, vel_enu, rates_flu: live views (N, 3), (N, 4), (N, 3), (N, 3) of the state.
-        ctrl: (N, 2R) live view: thrusts, then torques.
+        ctrl: (N, 2R) live view: thrusts, then torques; with wheels two more, the speeds of the left and the right side.
         start_height_m: (N,) height of the centre of mass at the start.
         force_enu: (N, 3) live view of the force on the body at its centre of mass [N], world frame.
     """
