@@ -76,6 +76,7 @@ class HilLoop:
         self._timer_us = 0
         self._failed: asyncio.Future[None] | None = None
         self._halted = False
+        self._untold: tuple[HilControls | None, SensorSample] | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Open the transport and serve until `stop` is set.
@@ -136,6 +137,7 @@ class HilLoop:
             outputs = self.session.handle(event, _now_us())
             while outputs:
                 outputs = self._follow(outputs)
+            self._tell()
         except Exception as error:  # whatever it is, it ends the run and is reported there
             if self._failed is None or self._failed.done():
                 raise
@@ -151,7 +153,9 @@ class HilLoop:
             if kind is Send:
                 if not self._transport.write(output.frame):  # type: ignore[union-attr]
                     self.frames_dropped += 1
-            elif kind is StepTwin:
+                continue
+            self._tell()
+            if kind is StepTwin:
                 if self._halted:
                     continue
                 more += self.session.handle(Sampled(self._step(output)), _now_us())  # type: ignore[arg-type]
@@ -167,9 +171,16 @@ class HilLoop:
         twin = self._twin
         batch = twin.step(self._actuators.command(step.controls))
         sample = twin.sample_of(batch, step.time_us, truth=step.truth)
-        for listener in self._listeners:
-            listener.stepped(step.controls, sample)
+        self._untold = (step.controls, sample)
         return sample
+
+    def _tell(self) -> None:
+        """Tell the listeners of the last step: after its sample has left, while the flight controller computes."""
+        if self._untold is None:
+            return
+        (controls, sample), self._untold = self._untold, None
+        for listener in self._listeners:
+            listener.stepped(controls, sample)
 
     def _notice(self, notice: Notice) -> None:
         for listener in self._listeners:

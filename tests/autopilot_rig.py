@@ -60,6 +60,8 @@ class StubEstimator:
 class StubControl:
     """Says by its controls what it was asked for: 0.5 flies, 0.1 stands."""
 
+    has_wheels = True
+
     def __init__(self) -> None:
         self.driven: tuple[float, float] | None = None
         self.yaw_ned = math.nan

@@ -55,6 +55,7 @@ class Autopilot:
         self._runner = None if mission is None else MissionRunner(mission, self.vehicle)
         self._simulator = Encoder(system, COMPONENT)
         self._fix: GpsFix | None = None
+        self._unsettled: Message | None = None
         self._ticks = 0
         self._text_id = 0
 
@@ -94,7 +95,7 @@ class Autopilot:
         ]
 
     def simulator_message(self, message: Message) -> bytes | None:
-        """Take a message of the simulator; a HIL_SENSOR is answered, unless the mission has ended with it."""
+        """Take a message of the simulator; a HIL_SENSOR is answered, unless the mission has ended before it."""
         kind = message.get_type()
         if kind == "HIL_SENSOR":
             return self._sensor(message)
@@ -103,15 +104,32 @@ class Autopilot:
         return None
 
     def _sensor(self, message: Message) -> bytes | None:
-        commander, estimator = self.commander, self.commander.estimator
+        self.settle()
+        if self.finished:
+            return None
+        commander = self.commander
         commander.time_us = time_us = message.time_usec
-        fields = message.fields_updated
-        if fields & (ACCEL | GYRO) == ACCEL | GYRO:
-            estimator.imu(
+        if message.fields_updated & (ACCEL | GYRO) == ACCEL | GYRO:
+            commander.estimator.imu(
                 time_us,
                 (message.xacc, message.yacc, message.zacc),
                 (message.xgyro, message.ygyro, message.zgyro),
             )
+        self._unsettled = message
+        controls = commander.tick()
+        mode = _ARMED if commander.armed else _DISARMED
+        return self._simulator.encode(common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP))
+
+    def settle(self) -> None:
+        """Do the rest of a tick: the slower sensors and the mission.
+
+        The answer needs none of it, so it is done while the simulator already computes the next sample; what it finds
+        out counts from the next tick on.
+        """
+        message, self._unsettled = self._unsettled, None
+        if message is None:
+            return
+        commander, estimator, fields = self.commander, self.commander.estimator, message.fields_updated
         if fields & MAG == MAG:
             estimator.mag((message.xmag, message.ymag, message.zmag))
         if fields & BARO == BARO:
@@ -120,14 +138,9 @@ class Autopilot:
             commander.fix = self._fix
             estimator.gps(self._fix)
             self._fix = None
-        controls = commander.tick()  # before the mission, which must see at once what a failsafe has done
         if self._runner is not None and self._ticks % OUTER_EVERY == 0:
             self._runner.tick()
-            if self._runner.done:
-                return None
         self._ticks += 1
-        mode = _ARMED if commander.armed else _DISARMED
-        return self._simulator.encode(common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP))
 
     def broadcasts(self) -> list[Message]:
         """What every ground station is told now: the streams that are due, and new texts."""

@@ -146,6 +146,7 @@ class AutopilotProcess:
             elif autopilot.finished:
                 self._finish(autopilot)
                 return
+        autopilot.settle()
         self.tell()
 
     def link_refused(self) -> None:

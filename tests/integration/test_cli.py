@@ -205,6 +205,7 @@ def test_flight_controller_comes_and_goes(started: list[subprocess.Popen[str]]) 
             time.sleep(0.01)
         fc.stop()
         assert fc.stamps[:3] == [1_000_000, 1_004_000, 1_008_000]
+    time.sleep(0.3)  # the last loss is noticed too
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=10)
     assert json.loads(stdout)["connections"] == 3
