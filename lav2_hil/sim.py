@@ -115,7 +115,6 @@ class Simulation:
         self._instance = instance
         self._mission = mission
         self._result = MissionResult()
-        self._received: asyncio.Event = asyncio.Event()
 
     # Listener
 

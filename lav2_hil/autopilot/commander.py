@@ -71,6 +71,7 @@ class Commander:
         self._frame: LocalFrame | None = None
         self._still_s = 0.0
         self._on_ground_s = 0.0
+        self._slow = False  # the last part of a landing
 
     # What is asked of it
 
@@ -288,8 +289,6 @@ class Commander:
         speed = self.parameters["MPC_LAND_SPEED"] if self._slow else self.parameters["MPC_Z_V_AUTO_DN"]
         self.reference.jump((north, east, self.reference.position[2]))
         self.reference.go((north, east, BELOW_GROUND_M), speed)
-
-    _slow = False
 
     def _watch_landing(self) -> None:
         """Landed: the way goes on down, and the vehicle does not."""
