@@ -30,6 +30,7 @@ class Monitor:
     Args:
         settings: of the run.
         session, transport, twin, gate: what it reads.
+        expected: names of notices that are part of this run and need not be shown.
         stream: where the status goes: one line that is written over on a terminal, a line now and then elsewhere.
     """
 
@@ -40,6 +41,7 @@ class Monitor:
         transport: Transport,
         twin: Twin,
         gate: Gate,
+        expected: frozenset[str] = frozenset(),
         stream: TextIO | None = None,
     ) -> None:
         self._settings = settings
@@ -47,6 +49,7 @@ class Monitor:
         self._transport = transport
         self._twin = twin
         self._gate = gate
+        self._expected = expected
         self._stream = stream if stream is not None else sys.stderr
         self._live = self._stream.isatty()
         self._notices: Counter[str] = Counter()
@@ -81,7 +84,8 @@ class Monitor:
         """Log a notice, above the status line."""
         self._notices[notice.name] += 1
         self.clear()
-        logger.log(notice.level, "%s", notice.text)
+        level = logging.DEBUG if notice.name in self._expected else notice.level
+        logger.log(level, "%s", notice.text)
 
     # Status line
 

@@ -30,10 +30,15 @@ class Service:
         settings: of the run.
         transport: instead of the one that `settings.endpoint` names.
         listeners: told of every step and notice, beside the monitor.
+        expected: names of notices that are part of this run and need not be shown.
     """
 
     def __init__(
-        self, settings: Settings, transport: Transport | None = None, listeners: tuple[Listener, ...] = ()
+        self,
+        settings: Settings,
+        transport: Transport | None = None,
+        listeners: tuple[Listener, ...] = (),
+        expected: frozenset[str] = frozenset(),
     ) -> None:
         vehicle = settings.profile.vehicle
         self.settings = settings
@@ -49,7 +54,7 @@ class Service:
             answers_every_sensor=settings.answers_every_sensor,
         )
         actuators = ActuatorMap(settings.profile.firmware)
-        self.monitor = Monitor(settings, self.session, self.transport, self.twin, actuators.gate)
+        self.monitor = Monitor(settings, self.session, self.transport, self.twin, actuators.gate, expected)
         self._stop = asyncio.Event()
         self._exit_code = ExitCode.OK
         self._ended_by = "request"

@@ -109,7 +109,8 @@ class Simulation:
     """
 
     def __init__(self, settings: Settings, profile_name: str, instance: int, mission: str | None) -> None:
-        self._service = Service(settings, listeners=(self,))
+        hangs_up = frozenset() if mission is None else frozenset({"peer_lost"})  # at the mission's end
+        self._service = Service(settings, listeners=(self,), expected=hangs_up)
         self._truth = TruthLog(self._service.twin)
         self._profile_name = profile_name
         self._instance = instance
