@@ -27,6 +27,8 @@ from lav2_hil.exitcodes import ExitCode
 from lav2_hil.service import Service
 from lav2_hil.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SHIFT_US = FIRST_US - PERIOD_US
 """The recorded simulator's first stamp was 4000, ours is 1,000,000."""
 

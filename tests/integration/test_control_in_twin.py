@@ -18,6 +18,8 @@ from twin.environment import Home
 from twin.twin import Twin
 from twin.world_params import WorldParams
 
+pytestmark = pytest.mark.slow
+
 HOME = Home(47.397742, 8.545594, 488.0, 90.0)  # nose to the east: yaw 0
 DATE = datetime(2026, 7, 1, tzinfo=UTC)
 TICK_S = 0.004

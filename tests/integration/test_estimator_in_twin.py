@@ -5,6 +5,8 @@ import pytest
 from estimator_rig import DT, SYDNEY, TROMSO, Motion, fast_flight, flipped, ramp, square_flight
 from estimator_twin_rig import fly
 
+pytestmark = pytest.mark.slow
+
 FLIPS = [(s, a) for s in ("accel", "gyro", "mag", "gps") for a in range(3)] + [("baro", 0)]
 
 

@@ -22,6 +22,8 @@ from bridge.transport.faulty import FaultyTransport
 from firmware_profiles.signals import SensorSample
 from lav2_hil.loop import HilLoop
 
+pytestmark = pytest.mark.slow
+
 RATES = st.sampled_from([0.0, 0.0, 0.02, 0.2])
 PLANS = st.builds(
     FaultPlan,
