@@ -405,9 +405,8 @@ class HilSession:
             return
         if self._outstanding and not self.paused:
             patience = self._patience_us()
-            deadline = (
-                max(self._awaited_since_us, self._last_reply_us) + patience
-            )  # answers that are late come from a live peer
+            # An answer that is late comes from a live peer: it is given the time anew.
+            deadline = max(self._awaited_since_us, self._last_reply_us) + patience
             if now < deadline:
                 self.wake_us = deadline
                 return

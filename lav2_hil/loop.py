@@ -9,6 +9,7 @@ here waits for anything but the flight controller. Listeners are told what happe
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any, Protocol
 
@@ -125,7 +126,7 @@ class HilLoop:
 
     def link_ignored(self, peer: str) -> None:
         """Somebody else spoke and was ignored."""
-        self._notice(Notice(30, "peer_ignored", f"{peer} also wants to be the flight controller: ignored"))
+        self._notice(Notice(logging.WARNING, "peer_ignored", f"{peer} also wants to be the flight controller: ignored"))
 
     # The loop
 

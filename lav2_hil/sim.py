@@ -49,9 +49,6 @@ class TruthLog:
         self._states.append(state)
         self._hash.update(state.tobytes())
 
-    def noticed(self, notice: Notice) -> None:
-        """Nothing to note."""
-
     @property
     def fingerprint(self) -> str:
         """SHA-256 of all states so far."""

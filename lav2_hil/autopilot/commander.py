@@ -39,7 +39,6 @@ class Commander:
         tick_s: time between two IMU samples [s].
 
     Attributes:
-        tick_s: time between two IMU samples [s].
         armed, mode, landed: the state.
         time_us: stamp of the newest IMU sample.
         fix: the newest GNSS fix.
