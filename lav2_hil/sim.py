@@ -158,6 +158,8 @@ class Simulation:
         arguments += ["--simulator", self._service.peer_endpoint()]
         if self._mission is not None:
             arguments += ["--mission", self._mission]
+        if self._service.settings.speed == 0:
+            arguments.append("--busy-wait")
         process = await asyncio.create_subprocess_exec(
             sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 
@@ -13,6 +12,7 @@ from firmware_profiles.errors import Lav2HilError
 from firmware_profiles.loader import load_profile
 from lav2_hil.autopilot.mission import load_mission
 from lav2_hil.autopilot.process import AutopilotProcess
+from lav2_hil.busy_wait import run
 from lav2_hil.exitcodes import ExitCode, exit_code_of
 
 LAST_INSTANCE = 249
@@ -24,12 +24,13 @@ LAST_INSTANCE = 249
 @click.option("--simulator", help="Where the simulator is.  [default: tcp:127.0.0.1:4560, plus the instance]")
 @click.option("--instance", type=click.IntRange(0, LAST_INSTANCE), default=0, help="Shifts ports and system id.")
 @click.option("--mission", help="What to do; without one it waits for a ground station.")
-def main(profile: str, simulator: str | None, instance: int, mission: str | None) -> None:
+@click.option("--busy-wait", is_flag=True, help="Look for the next sensor instead of sleeping until it comes.")
+def main(profile: str, simulator: str | None, instance: int, mission: str | None, busy_wait: bool) -> None:
     """Fly the vehicle that a simulator shows."""
     logging.basicConfig(level=logging.INFO, format="autopilot: %(levelname)s: %(message)s")
     endpoint = parse_endpoint(simulator if simulator is not None else f"tcp:127.0.0.1:{4560 + instance}")
     try:
-        asyncio.run(_fly(profile, endpoint, instance, mission))
+        run(_fly(profile, endpoint, instance, mission), busy=busy_wait)
     except KeyboardInterrupt:  # click would end the line
         sys.exit(ExitCode.INTERRUPTED)
 

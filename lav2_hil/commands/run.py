@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from typing import Any
@@ -11,6 +10,7 @@ import click
 
 from bridge.endpoint import endpoint_warning, parse_endpoint
 from firmware_profiles.errors import Lav2HilError
+from lav2_hil.busy_wait import run
 from lav2_hil.commands.options import run_options, settings_of
 from lav2_hil.service import Service
 from lav2_hil.settings import Settings
@@ -32,7 +32,7 @@ def command(profile_name: str, endpoint: str | None, as_json: bool, **options: A
     warning = endpoint_warning(text)
     if warning:
         logger.warning("%s", warning)
-    exit_code, summary = asyncio.run(_serve(settings))
+    exit_code, summary = run(_serve(settings), busy=settings.speed == 0)
     if as_json:
         click.echo(json.dumps(summary))
     else:

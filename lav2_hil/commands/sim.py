@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from bridge.endpoint import parse_endpoint
 from firmware_profiles.errors import Lav2HilError
 from lav2_hil.autopilot.mission import load_mission, mission_names
+from lav2_hil.busy_wait import run
 from lav2_hil.commands.options import run_options, settings_of
 from lav2_hil.commands.run import SIMULATOR_PORT, show_summary
 from lav2_hil.settings import Settings
@@ -39,7 +39,7 @@ def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> i
         options["reply_timeout"] = REPLY_TIMEOUT_MS
     endpoint = parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}")
     settings = settings_of(profile_name, endpoint, answers_every_sensor=True, **options)
-    exit_code, summary = asyncio.run(_fly(settings, profile_name, instance, wanted))
+    exit_code, summary = run(_fly(settings, profile_name, instance, wanted), busy=settings.speed == 0)
     if as_json:
         click.echo(json.dumps(summary))
     else:
