@@ -17,7 +17,7 @@ def test_events_and_timers_arrive(busy: bool) -> None:
     async def main() -> tuple[bytes, list[int]]:
         left, right = socket.socketpair()
         order: list[int] = []
-        reader, _ = await asyncio.open_connection(sock=left)
+        reader, writer = await asyncio.open_connection(sock=left)
         loop = asyncio.get_running_loop()
         for number, delay_s in ((3, 0.03), (1, 0.0005), (2, 0.004)):
             loop.call_later(delay_s, order.append, number)
@@ -25,6 +25,8 @@ def test_events_and_timers_arrive(busy: bool) -> None:
         data = await reader.readexactly(5)
         await asyncio.sleep(0.05)
         right.close()
+        writer.close()
+        await writer.wait_closed()
         return data, order
 
     assert busy_wait.run(main(), busy=busy) == (b"hello", [1, 2, 3])
