@@ -4,21 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check -q
 PYTEST := $(BIN)/python -m pytest
-XDIST ?= -n 2
+XDIST ?= -n 2 --dist worksteal
 
-.PHONY: demo test test-quick test-long test-px4 lint bench clean
+.PHONY: demo test test-quick test-long test-px4 lint services bench clean
 
 demo: $(VENV)/installed
 	@$(BIN)/lav2-hil sim --mission demo --speed 0
 
-test: $(VENV)/installed-dev lint
+test: $(VENV)/installed-dev services lint
 	$(PYTEST) $(XDIST) -m "not long and not px4"
 	$(PYTEST) tests/px4
 
-test-quick: $(VENV)/installed-dev lint
+test-quick: $(VENV)/installed-dev services lint
 	$(PYTEST) $(XDIST) -m "not long and not slow and not px4"
 
-test-long: $(VENV)/installed-dev
+test-long: $(VENV)/installed-dev services
 	$(PYTEST) -m long --timeout=3600 -s
 
 test-px4: $(VENV)/installed-dev
@@ -29,6 +29,9 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+services:
+	@tools/services.sh
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python tools/bench.py

@@ -29,3 +29,7 @@ class DataError(Lav2HilError):
 
 class NoInputError(Lav2HilError):
     """A file does not exist or cannot be read."""
+
+
+class OutputError(Lav2HilError):
+    """A file cannot be written; names the file and the reason."""

@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -144,6 +145,9 @@ def _convert(table: dict[str, Any], layers: list[_Layer]) -> VehicleProfile:
                 field = message.removeprefix(f"{start} field `").removesuffix("`")
                 message, key = plain, f"{group}.{field}" if group else field
         raise _error(layers, key, message + allowed) from None
+    except ProfileError as error:  # what a group of the vehicle finds when it is made: "group.key: problem"
+        key, _, problem = str(error).partition(": ")
+        raise _error(layers, f"vehicle.{key}", problem) from None
 
 
 def _reject_non_finite(value: Any, layers: list[_Layer], key: str) -> None:
@@ -168,6 +172,8 @@ def _allowed(key: str, message: str) -> str:
         if name not in getattr(kind, "__struct_fields__", ()):
             break
         kind = get_type_hints(kind)[name]
+        if get_origin(kind) is UnionType:  # a group that a vehicle may lack
+            kind = get_args(kind)[0]
         if index:
             kind = get_args(kind)[0]
     if get_origin(kind) is Literal:
@@ -177,7 +183,7 @@ def _allowed(key: str, message: str) -> str:
 
 def _check_outputs(profile: VehicleProfile, layers: list[_Layer]) -> None:
     """What the types cannot say: each rotor is driven by exactly one output, and ranges make sense."""
-    rotors = len(profile.vehicle.propeller.rotors)
+    rotors = len(profile.vehicle.rotors)
     outputs = profile.firmware.rotor_outputs
     driven = sorted(output.rotor for output in outputs)
     if driven != list(range(rotors)):
@@ -196,10 +202,14 @@ def _check_outputs(profile: VehicleProfile, layers: list[_Layer]) -> None:
             "firmware.wheel_outputs",
             f"expected one output for each of the sides {expected}, as the vehicle's ground_drive has, got {sides}",
         )
-    channels = sorted([*(output.channel for output in outputs), *(output.channel for output in wheels)])
+    tilt = profile.firmware.tilt_output
+    _check_tilt(profile, layers)
+    channels = sorted([output.channel for output in (*outputs, *wheels, *(() if tilt is None else (tilt,)))])
     if len(set(channels)) != len(channels):
         own = {output.channel for output in outputs}
         key = "firmware.rotor_outputs" if len(own) < len(outputs) else "firmware.wheel_outputs"
+        if tilt is not None and channels.count(tilt.channel) > 1:
+            key = "firmware.tilt_output.channel"
         raise _error(layers, key, f"each channel drives one thing, got channels {channels}")
     for index, output in enumerate(outputs):
         low, high = output.speed_range_rad_s
@@ -211,9 +221,39 @@ def _check_outputs(profile: VehicleProfile, layers: list[_Layer]) -> None:
             )
 
 
+def _check_tilt(profile: VehicleProfile, layers: list[_Layer]) -> None:
+    """Arms carry rotors and wheels, and one output moves them."""
+    vehicle, output = profile.vehicle, profile.firmware.tilt_output
+    if (vehicle.tilt is None) != (output is None):
+        raise _error(layers, "firmware.tilt_output", "expected if and only if the vehicle has a vehicle.tilt")
+    if vehicle.tilt is None or output is None:
+        return
+    if vehicle.propeller is None or vehicle.ground_drive is None:
+        raise _error(
+            layers, "vehicle.tilt", "arms carry both rotors and wheels; expected a propeller and a ground_drive"
+        )
+    if vehicle.ground_drive.casters:
+        raise _error(
+            layers, "vehicle.ground_drive.casters", "a vehicle with a tilt stands on its body or on its wheels"
+        )
+    if any(rotor.position_flu_m[1] == 0.0 for rotor in vehicle.rotors):
+        raise _error(layers, "vehicle.propeller.rotors", "with a tilt each rotor is on an arm: y must not be 0")
+    if any(rotor.speed_range_rad_s[0] > 0.0 for rotor in profile.firmware.rotor_outputs):
+        raise _error(layers, "firmware.rotor_outputs", "rotors that become wheels must stand still at control 0")
+    flight, drive = output.range_rad
+    if flight != 0.0 or drive <= flight:
+        raise _error(
+            layers,
+            "firmware.tilt_output.range_rad",
+            f"expected [0, drive] with the angle to drive at above 0, got [{flight:g}, {drive:g}]",
+        )
+
+
 def _check_physics(vehicle: VehicleParams, layers: list[_Layer]) -> None:
     """What no body can be, and what no clock of whole microseconds can show."""
     drive = vehicle.ground_drive
+    if drive is None and vehicle.propeller is None:
+        raise _error(layers, "vehicle", "neither flies nor drives; expected a propeller, a ground_drive, or both")
     if drive is not None and drive.driven_axle >= len(drive.wheel_x_m):
         raise _error(
             layers,

@@ -10,31 +10,38 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-NonNegative = Annotated[float, msgspec.Meta(ge=0)]
-Vec3 = tuple[float, float, float]
-PositiveVec3 = tuple[Positive, Positive, Positive]
-NonNegativeVec3 = tuple[NonNegative, NonNegative, NonNegative]
-RateHz = Annotated[float, msgspec.Meta(ge=0.01, le=2000)]
-MassKg = Annotated[float, msgspec.Meta(ge=1e-6)]
-Moment = Annotated[float, msgspec.Meta(ge=1e-12)]
+from firmware_profiles.derived import DerivedParams, derive, thrust_coefficient, torque_coefficient
+from firmware_profiles.effects import AerodynamicsParams, BatteryParams, Px4AlignedParams
+from firmware_profiles.errors import ProfileError
+from firmware_profiles.fields import (
+    DelayS,
+    MassKg,
+    Moment,
+    NonNegative,
+    NonNegativeVec3,
+    Params,
+    Positive,
+    PositiveVec3,
+    RateHz,
+    Vec3,
+)
+from firmware_profiles.tilt import TiltAngle, TiltParams, inertia_with_arms
+from firmware_profiles.uncertainty import UncertaintyParams
 
 
-class _Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of all parameter groups: immutable, and an unknown key is an error."""
-
-
-class EnvironmentParams(_Params, frozen=True):
+class EnvironmentParams(Params, frozen=True):
     """What surrounds the vehicle, and the step `sim_dt_us` at which actuators and physics advance.
 
-    The other time step, that of controller and sensors, is the IMU's: `VehicleParams.step_dt_us`.
+    The other time step, that of controller and sensors, is the IMU's: `VehicleParams.step_dt_us`. The density is that
+    of the standard atmosphere at sea level; it gives a propeller's coefficients where they are not given themselves.
     """
 
     gravity_m_s2: Positive = 9.80665
+    air_density_kg_m3: Positive = 1.225
     sim_dt_us: Annotated[int, msgspec.Meta(gt=0)] = 2000
 
 
-class BodyParams(_Params, frozen=True):
+class BodyParams(Params, frozen=True):
     """The rigid body without its moving parts.
 
     `linear_drag_n_s_m` is the diagonal of C in F = -C v (body frame). The collision box is what touches the ground.
@@ -48,21 +55,27 @@ class BodyParams(_Params, frozen=True):
     friction: NonNegative = 1.0
 
 
-class RotorParams(_Params, frozen=True):
+class RotorParams(Params, frozen=True):
     """One rotor: where its hub is, and which way it turns (+1 clockwise seen from above, -1 counter-clockwise)."""
 
     position_flu_m: Vec3
     spin_dir: Literal[-1, 1]
 
 
-class PropellerParams(_Params, frozen=True):
+class PropellerParams(Params, frozen=True, kw_only=True):
     """What all rotors of the vehicle share: f = c_T w^2, tau = d (c_M w^2 + J dw/dt), first-order speed response.
 
-    `thrust_coefficient_n_s2` is c_T [N/(rad/s)^2], `torque_coefficient_nm_s2` is c_M [N m/(rad/s)^2].
+    `thrust_coefficient_n_s2` is c_T [N/(rad/s)^2], `torque_coefficient_nm_s2` is c_M [N m/(rad/s)^2]. Instead of either
+    its dimensionless number may be given: C_T of T = C_T rho n^2 D^4, C_Q of Q = C_Q rho n^2 D^5, with D twice the
+    blade's radius; where it is, the vehicle's coefficient follows from it.
     """
 
-    thrust_coefficient_n_s2: Positive
-    torque_coefficient_nm_s2: Positive
+    # 0 stands for "not given": msgspec does not check a default, and from outside only a positive value comes in.
+    thrust_coefficient_n_s2: Positive = 0.0
+    torque_coefficient_nm_s2: Positive = 0.0
+    thrust_number: Positive | None = None
+    torque_number: Positive | None = None
+    blade_radius_m: Positive
     motor_inertia_kg_m2: NonNegative
     max_speed_rad_s: Positive
     rise_time_constant_s: NonNegative
@@ -71,8 +84,42 @@ class PropellerParams(_Params, frozen=True):
     max_fall_rad_s2: Positive
     rotors: Annotated[tuple[RotorParams, ...], msgspec.Meta(min_length=1, max_length=16)]
 
+    def with_coefficients(self, air_density_kg_m3: float) -> PropellerParams:
+        """The same with both coefficients given and no numbers.
 
-class GroundDriveParams(_Params, frozen=True):
+        Raises:
+            ProfileError: a coefficient and its number are both missing, or do not give a usable value.
+        """
+        thrust, torque = self.thrust_coefficient_n_s2, self.torque_coefficient_nm_s2
+        if self.thrust_number is not None:
+            thrust = thrust_coefficient(self.thrust_number, self.blade_radius_m, air_density_kg_m3)
+        if self.torque_number is not None:
+            torque = torque_coefficient(self.torque_number, self.blade_radius_m, air_density_kg_m3)
+        for kind, value, number in (("thrust", thrust, self.thrust_number), ("torque", torque, self.torque_number)):
+            field = f"{kind}_coefficient_{'n' if kind == 'thrust' else 'nm'}_s2"
+            if number is None and not value:
+                raise ProfileError(f"propeller.{field}: missing; expected it, or {kind}_number")
+            if not 0.0 < value < float("inf"):
+                raise ProfileError(
+                    f"propeller.{kind}_number: expected one that gives a finite coefficient above 0, got {number!r}"
+                )
+        return msgspec.structs.replace(
+            self,
+            thrust_coefficient_n_s2=thrust,
+            torque_coefficient_nm_s2=torque,
+            thrust_number=None,
+            torque_number=None,
+        )
+
+
+class CasterParams(Params, frozen=True):
+    """A ball that carries the vehicle and slides without friction, part of the body's mass; where its centre is."""
+
+    position_flu_m: Vec3
+    radius_m: Positive
+
+
+class GroundDriveParams(Params, frozen=True):
     """Wheels, a row on each side: one of each row is driven by a velocity servo, the others are coupled to it.
 
     `wheel_x_m` are the axles along the body, `wheel_y_m` is how far to either side they stand, `wheel_z_m` their
@@ -81,6 +128,11 @@ class GroundDriveParams(_Params, frozen=True):
     is that of its output shaft, positive forward, which a wheel follows one to one. `allocation_width_m` is the B of
     v = v_0 -/+ B yaw rate / 2: what the controller must reckon with, more than the distance of the rows because wheels
     that turn on the spot skid.
+
+    `casters` hold up a vehicle that does not stand on its wheels alone. The last three are what a log of the real drive
+    shows beside the controller, and are nothing by default:
+    `yaw_allocation_scale` multiplies the difference of the sides; each side's speed is reached times its `side_gain`
+    after its `command_delay_s` (left, right).
     """
 
     wheel_x_m: Annotated[tuple[float, ...], msgspec.Meta(min_length=1, max_length=8)]
@@ -99,9 +151,13 @@ class GroundDriveParams(_Params, frozen=True):
     allocation_width_m: Positive
     max_speed_m_s: Positive
     max_yaw_rate_rad_s: Positive
+    casters: tuple[CasterParams, ...] = ()
+    yaw_allocation_scale: Positive = 1.0
+    side_gain: tuple[Positive, Positive] = (1.0, 1.0)
+    command_delay_s: tuple[DelayS, DelayS] = (0.0, 0.0)
 
 
-class ImuParams(_Params, frozen=True):
+class ImuParams(Params, frozen=True):
     """Accelerometer and gyroscope: white noise by density, bias as a random walk, clipping.
 
     The standard deviation of one sample at rate f is density * sqrt(f); the bias after a time t has the standard
@@ -117,7 +173,7 @@ class ImuParams(_Params, frozen=True):
     gyro_limit_rad_s: Positive
 
 
-class BarometerParams(_Params, frozen=True):
+class BarometerParams(Params, frozen=True):
     """White noise on each sample, and a drift (first-order Gauss-Markov: standard deviation and time constant)."""
 
     rate_hz: RateHz
@@ -126,21 +182,21 @@ class BarometerParams(_Params, frozen=True):
     drift_time_constant_s: Positive
 
 
-class MagnetometerParams(_Params, frozen=True):
+class MagnetometerParams(Params, frozen=True):
     """White noise on each sample and axis."""
 
     rate_hz: RateHz
     noise_gauss: NonNegative
 
 
-class GnssParams(_Params, frozen=True):
+class GnssParams(Params, frozen=True):
     """White noise and a drift (first-order Gauss-Markov) of position, white noise of velocity, delay of delivery.
 
     `eph_m`, `epv_m` and `satellites` are what the receiver claims.
     """
 
     rate_hz: RateHz
-    delay_s: Annotated[float, msgspec.Meta(ge=0, le=2)]
+    delay_s: DelayS
     horizontal_noise_m: NonNegative
     vertical_noise_m: NonNegative
     horizontal_drift_m: NonNegative
@@ -152,7 +208,7 @@ class GnssParams(_Params, frozen=True):
     satellites: Annotated[int, msgspec.Meta(ge=0, le=50)]
 
 
-class SensorParams(_Params, frozen=True):
+class SensorParams(Params, frozen=True):
     """The sensors that the vehicle carries."""
 
     imu: ImuParams
@@ -161,14 +217,76 @@ class SensorParams(_Params, frozen=True):
     gnss: GnssParams
 
 
-class VehicleParams(_Params, frozen=True):
-    """One nominal vehicle: its physics and sensors. The per-world form is `twin.world_params.WorldParams`."""
+class VehicleParams(Params, frozen=True, dict=True):
+    """One nominal vehicle: its physics and sensors. The per-world form is `twin.world_params.WorldParams`.
+
+    The groups are the seed's (environment, body, propeller, ground drive, aligned with PX4), with sensors, the air's
+    effects on the rotors and a battery beside them. What follows from them is computed when the vehicle is made.
+    A vehicle without a propeller only drives: R = 0, and no speed of its rotors carries it (infinity).
+
+    Raises:
+        ProfileError: the propeller's coefficients neither are given nor follow from its numbers.
+    """
 
     body: BodyParams
-    propeller: PropellerParams
     sensors: SensorParams
+    propeller: PropellerParams | None = None
     environment: EnvironmentParams = EnvironmentParams()
     ground_drive: GroundDriveParams | None = None
+    tilt: TiltParams | None = None
+    aerodynamics: AerodynamicsParams = AerodynamicsParams()
+    battery: BatteryParams | None = None
+    px4: Px4AlignedParams = Px4AlignedParams()
+
+    def __post_init__(self) -> None:
+        propeller = self.propeller
+        if propeller is not None:
+            propeller = propeller.with_coefficients(self.environment.air_density_kg_m3)
+            msgspec.structs.force_setattr(self, "propeller", propeller)
+        derived = derive(
+            weight_n=self.total_mass_kg * self.environment.gravity_m_s2,
+            rotors=self.rotors,
+            thrust_coefficient_n_s2=0.0 if propeller is None else propeller.thrust_coefficient_n_s2,
+            torque_coefficient_nm_s2=0.0 if propeller is None else propeller.torque_coefficient_nm_s2,
+            max_speed_rad_s=0.0 if propeller is None else propeller.max_speed_rad_s,
+            thrust_model_factor=self.px4.thrust_model_factor,
+        )
+        # Not a field: a file must not give it, and two vehicles with the same fields are the same.
+        msgspec.structs.force_setattr(self, "_derived", derived)
+
+    def __copy__(self) -> VehicleParams:
+        return self  # it never changes; msgspec's copy would leave out what was derived
+
+    @property
+    def derived(self) -> DerivedParams:
+        """Hover speed, hover throttle, largest thrust and allocation matrix."""
+        derived: DerivedParams = self.__dict__["_derived"]
+        return derived
+
+    @property
+    def rotors(self) -> tuple[RotorParams, ...]:
+        """The R rotors; none on a vehicle that only drives."""
+        return () if self.propeller is None else self.propeller.rotors
+
+    def flying_propeller(self) -> PropellerParams:
+        """The propeller, for what cannot do without.
+
+        Raises:
+            ProfileError: the vehicle has no rotors.
+        """
+        if self.propeller is None:
+            raise ProfileError("the vehicle has no rotors: its profile has no vehicle.propeller")
+        return self.propeller
+
+    @property
+    def spin_dir(self) -> tuple[int, ...]:
+        """Of the R rotors: +1 clockwise seen from above, -1 counter-clockwise."""
+        return tuple(rotor.spin_dir for rotor in self.rotors)
+
+    @property
+    def sim_dt_s(self) -> float:
+        """Step of actuators and physics [s]."""
+        return 1e-6 * self.environment.sim_dt_us
 
     @property
     def step_dt_us(self) -> int:
@@ -176,18 +294,39 @@ class VehicleParams(_Params, frozen=True):
         return round(1e6 / self.sensors.imu.rate_hz)
 
     @property
+    def step_dt_s(self) -> float:
+        """The same [s]."""
+        return 1e-6 * self.step_dt_us
+
+    @property
     def total_mass_kg(self) -> float:
-        """Mass of the body and its wheels [kg]."""
-        drive = self.ground_drive
-        return self.body.mass_kg + (0.0 if drive is None else 2 * len(drive.wheel_x_m) * drive.wheel_mass_kg)
+        """Mass of the body, its wheels and its arms [kg]."""
+        drive, tilt = self.ground_drive, self.tilt
+        wheels = 0.0 if drive is None else 2 * len(drive.wheel_x_m) * drive.wheel_mass_kg
+        return self.body.mass_kg + wheels + (0.0 if tilt is None else 2 * tilt.arm_mass_kg)
+
+    @property
+    def flight_inertia_kg_m2(self) -> tuple[float, float, float]:
+        """What a flight controller reckons with: the body's moments of inertia, and those of arms that it carries."""
+        drive, tilt = self.ground_drive, self.tilt
+        if drive is None or tilt is None:
+            return self.body.inertia_kg_m2
+        outwards = tilt.hinge_z_m - drive.wheel_z_m
+        height = tilt.hinge_z_m + drive.wheel_y_m - tilt.hinge_y_m
+        return inertia_with_arms(
+            self.body.inertia_kg_m2,
+            tilt,
+            wheel_mass_kg=drive.wheel_mass_kg,
+            wheel_radius_m=drive.wheel_radius_m,
+            wheels_flu_m=[(x, s * (tilt.hinge_y_m + outwards), height) for x in drive.wheel_x_m for s in (1.0, -1.0)],
+        )
 
     def hover_speed_rad_s(self) -> float:
         """Rotor speed at which the thrust of all rotors carries the weight [rad/s]: sqrt(m g / (R c_T))."""
-        weight = self.total_mass_kg * self.environment.gravity_m_s2
-        return float((weight / (len(self.propeller.rotors) * self.propeller.thrust_coefficient_n_s2)) ** 0.5)
+        return self.derived.hover_speed_rad_s
 
 
-class RotorOutput(_Params, frozen=True):
+class RotorOutput(Params, frozen=True):
     """Which HIL channel drives which rotor: armed, control 0 gives the first speed and control 1 the second.
 
     Disarmed, the rotor is told to stand still. `rotor` counts `vehicle.propeller.rotors` from 0.
@@ -198,7 +337,7 @@ class RotorOutput(_Params, frozen=True):
     speed_range_rad_s: tuple[NonNegative, Positive]
 
 
-class WheelOutput(_Params, frozen=True):
+class WheelOutput(Params, frozen=True):
     """Which HIL channel drives which side's wheels: control -1 to 1 gives minus to plus the full speed."""
 
     channel: Annotated[int, msgspec.Meta(ge=0, le=15)]
@@ -206,27 +345,39 @@ class WheelOutput(_Params, frozen=True):
     full_speed_rad_s: Positive
 
 
-class Px4Airframe(_Params, frozen=True):
+class TiltOutput(Params, frozen=True):
+    """Which HIL channel tilts the arms: armed, control 0 gives the first angle and control 1 the second [rad].
+
+    Disarmed, the arms stay where they are. PX4 leaves a channel that nobody has set at 0, so 0 should be flight.
+    """
+
+    channel: Annotated[int, msgspec.Meta(ge=0, le=15)]
+    range_rad: tuple[TiltAngle, TiltAngle]
+
+
+class Px4Airframe(Params, frozen=True):
     """How one PX4 release is started for this vehicle: SYS_AUTOSTART, PX4_SIM_MODEL and parameters to set."""
 
     release: Literal["1.12", "1.17"]
     sys_autostart: Annotated[int, msgspec.Meta(ge=0)]
     sim_model: str
-    params: dict[str, int | float] = {}
+    params: dict[str, int | float] = msgspec.field(default_factory=dict)
 
 
-class FirmwareParams(_Params, frozen=True):
+class FirmwareParams(Params, frozen=True):
     """The firmware's side: which channel drives what, and the PX4 releases that the vehicle is known to fly with."""
 
-    rotor_outputs: tuple[RotorOutput, ...]
+    rotor_outputs: tuple[RotorOutput, ...] = ()
     wheel_outputs: tuple[WheelOutput, ...] = ()
+    tilt_output: TiltOutput | None = None
     px4: tuple[Px4Airframe, ...] = ()
 
 
-class VehicleProfile(_Params, frozen=True):
+class VehicleProfile(Params, frozen=True):
     """A vehicle and its firmware, as one file describes them."""
 
     name: str
     description: str
     vehicle: VehicleParams
     firmware: FirmwareParams
+    uncertainty: UncertaintyParams = UncertaintyParams()

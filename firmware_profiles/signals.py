@@ -49,10 +49,12 @@ class ActuatorCommand:
         rotor_speed: (N, R) rotor speed commands [rad/s].
         side_speed: (N, 2) speeds of the left and the right output shaft [rad/s], positive forward; None where the
             wheels stand still or there are none.
+        tilt_angle: (N, 1) of the arms [rad], 0 in flight; None where they stay as they are or there are none.
     """
 
     rotor_speed: npt.NDArray[np.float64]
     side_speed: npt.NDArray[np.float64] | None = None
+    tilt_angle: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

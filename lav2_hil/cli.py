@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 import logging
 import sys
 from typing import Any
@@ -13,7 +14,10 @@ from firmware_profiles.errors import Lav2HilError
 from lav2_hil.exitcodes import ExitCode, exit_code_of
 
 _COMMANDS = {
+    "export": "write a session as a tlog or a table",
+    "import": "make a session of a tlog",
     "profiles": "list the vehicles, or show one",
+    "replay": "feed a recorded session to bridge and twin again, and compare",
     "run": "connect a flight controller to the twin",
     "sim": "fly a mission with the built-in autopilot; needs no PX4",
 }
@@ -28,7 +32,8 @@ class _LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"lav2_hil.commands.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command: click.Command = importlib.import_module(f"lav2_hil.commands.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

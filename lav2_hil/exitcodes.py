@@ -9,6 +9,7 @@ from firmware_profiles.errors import (
     Lav2HilError,
     LinkUnavailableError,
     NoInputError,
+    OutputError,
     ProfileError,
     UsageError,
 )
@@ -24,6 +25,7 @@ class ExitCode(IntEnum):
     NO_INPUT = 66
     LINK_UNAVAILABLE = 69
     INTERNAL = 70
+    IO = 74
     INTERRUPTED = 130
     TERMINATED = 143
     CONFIGURATION = 78
@@ -37,6 +39,7 @@ def exit_code_of(error: Lav2HilError) -> ExitCode:
         (LinkUnavailableError, ExitCode.LINK_UNAVAILABLE),
         (DataError, ExitCode.BAD_DATA),
         (NoInputError, ExitCode.NO_INPUT),
+        (OutputError, ExitCode.IO),
     ):
         if isinstance(error, kind):
             return code

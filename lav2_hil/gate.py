@@ -11,7 +11,7 @@ import math
 from firmware_profiles.signals import CHANNELS, HilControls
 
 MOTOR = (0.0, 1.0)
-"""Range of a channel that drives something turning one way."""
+"""Range of a channel that drives something turning one way, or tilts arms from one end to the other."""
 TWO_WAY = (-1.0, 1.0)
 """Range of a servo, a wheel or a reversible motor."""
 

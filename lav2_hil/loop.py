@@ -29,10 +29,15 @@ from bridge.session_io import (
     StepTwin,
     TimerExpired,
 )
+from bridge.session_state import Phase
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
 from twin.twin import Twin
+
+PEER_IGNORED, FAULT = "peer_ignored", "fault"
+LINK_NOTICES = frozenset({PEER_IGNORED, FAULT})
+"""Names of the notices that are the link's and not the session's."""
 
 
 class Listener(Protocol):
@@ -45,6 +50,25 @@ class Listener(Protocol):
         """The session has something to say."""
 
 
+class SessionTap(Protocol):
+    """Writes down what goes into the session and what comes out; called from the loop in the order of events."""
+
+    def event(self, event: Event, now_us: int) -> None:
+        """The session is about to be given this event; what follows belongs to its time."""
+
+    def sent(self, frame: bytes) -> None:
+        """A frame was given to the transport."""
+
+    def noticed(self, notice: Notice) -> None:
+        """The session had something to say."""
+
+    def stepped(self, sample: SensorSample) -> None:
+        """The twin was stepped and gave this sample, which has left by now."""
+
+    def flush(self, *, may_wait: bool) -> None:
+        """Nothing is to be done at the moment; with `may_wait` simulated time loses nothing if this takes a while."""
+
+
 class HilLoop:
     """Runs one session over one transport with one twin; is the transport's handler.
 
@@ -54,6 +78,7 @@ class HilLoop:
         twin: of one world.
         actuators: channels to rotor speeds.
         listeners: told of every step and notice.
+        tap: writes the session down.
 
     Attributes:
         frames_dropped: frames that the transport did not take.
@@ -66,6 +91,7 @@ class HilLoop:
         twin: Twin,
         actuators: ActuatorMap,
         listeners: tuple[Listener, ...] = (),
+        tap: SessionTap | None = None,
     ) -> None:
         self.session = session
         self.frames_dropped = 0
@@ -73,6 +99,7 @@ class HilLoop:
         self._twin = twin
         self._actuators = actuators
         self._listeners = listeners
+        self._tap = tap
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         self._failed: asyncio.Future[None] | None = None
@@ -102,6 +129,10 @@ class HilLoop:
             self._failed.cancel()
             await self._transport.close()
 
+    def record(self, tap: SessionTap) -> None:
+        """Write the session down; to be called before `run`."""
+        self._tap = tap
+
     def halt(self) -> None:
         """Step no more: what is under way is finished, and nothing new is begun."""
         self._halted = True
@@ -126,7 +157,11 @@ class HilLoop:
 
     def link_ignored(self, peer: str) -> None:
         """Somebody else spoke and was ignored."""
-        self._notice(Notice(logging.WARNING, "peer_ignored", f"{peer} also wants to be the flight controller: ignored"))
+        self._notice(Notice(logging.WARNING, PEER_IGNORED, f"{peer} also wants to be the flight controller: ignored"))
+
+    def link_spoilt(self, text: str) -> None:
+        """The faults of a link that is bad on purpose have changed."""
+        self._notice(Notice(logging.INFO, FAULT, text))
 
     # The loop
 
@@ -135,16 +170,24 @@ class HilLoop:
         if self._halted:
             return
         try:
-            outputs = self.session.handle(event, _now_us())
+            outputs = self._handle(event)
             while outputs:
                 outputs = self._follow(outputs)
             self._tell()
+            if self._tap is not None:
+                self._tap.flush(may_wait=self.session.phase is Phase.LOCKSTEP)
         except Exception as error:  # whatever it is, it ends the run and is reported there
             if self._failed is None or self._failed.done():
                 raise
             self._failed.set_exception(error)
             return
         self._set_timer()
+
+    def _handle(self, event: Event) -> list[Output]:
+        now_us = self._now_us()
+        if self._tap is not None:
+            self._tap.event(event, now_us)
+        return self.session.handle(event, now_us)
 
     def _follow(self, outputs: list[Output]) -> list[Output]:
         """Do what the session said; gives what it says next."""
@@ -154,12 +197,14 @@ class HilLoop:
             if kind is Send:
                 if not self._transport.write(output.frame):  # type: ignore[union-attr]
                     self.frames_dropped += 1
+                if self._tap is not None:
+                    self._tap.sent(output.frame)  # type: ignore[union-attr]
                 continue
             self._tell()
             if kind is StepTwin:
-                if self._halted:
+                if not self._may_step():
                     continue
-                more += self.session.handle(Sampled(self._step(output)), _now_us())  # type: ignore[arg-type]
+                more += self._handle(Sampled(self._step(output)))  # type: ignore[arg-type]
             elif kind is ResetTwin:
                 self._twin.reset()
             elif kind is ForgetPeer:
@@ -180,12 +225,26 @@ class HilLoop:
         if self._untold is None:
             return
         (controls, sample), self._untold = self._untold, None
+        if self._tap is not None:
+            self._tap.stepped(sample)
         for listener in self._listeners:
             listener.stepped(controls, sample)
 
     def _notice(self, notice: Notice) -> None:
+        if self._tap is not None:
+            self._tap.noticed(notice)
         for listener in self._listeners:
             listener.noticed(notice)
+
+    # A replay goes by the recording in these three instead
+
+    def _now_us(self) -> int:
+        """Wall time of the event that is handled now."""
+        return time.monotonic_ns() // 1000
+
+    def _may_step(self) -> bool:
+        """Whether a step that the session asks for is taken."""
+        return not self._halted
 
     def _set_timer(self) -> None:
         """One timer, moved only when it would come too late: moving it at every tick costs more than a false alarm."""
@@ -197,13 +256,9 @@ class HilLoop:
                 return
             self._timer.cancel()
         self._timer_us = wake_us
-        delay_s = max(0.0, (wake_us - _now_us()) * 1e-6)
+        delay_s = max(0.0, (wake_us - self._now_us()) * 1e-6)
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer = None
         self.feed(TimerExpired())
-
-
-def _now_us() -> int:
-    return time.monotonic_ns() // 1000

@@ -135,6 +135,7 @@ class Monitor:
         truth = self._twin.truth()
         return {
             "profile": settings.profile.name,
+            "true_profile": None if settings.true_profile is None else settings.true_profile.name,
             "endpoint": self._transport.address,
             "seed": settings.seed,
             "ended_by": ended_by,

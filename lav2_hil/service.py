@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import logging
 import signal
+import time
 from typing import Any
+
+import msgspec
 
 from bridge.hil import HilSession
 from bridge.session_io import Notice
 from bridge.transport.base import Transport
 from bridge.transport.factory import create_transport
+from bridge.transport.faulty import FaultPlan, FaultyTransport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
 from lav2_hil.exitcodes import ExitCode
+from lav2_hil.fault_schedule import FaultSchedule
 from lav2_hil.keyboard import HELP, Keyboard, listening
 from lav2_hil.loop import HilLoop, Listener
 from lav2_hil.monitor import Monitor
+from lav2_hil.mqtt.listener import MqttListener
+from lav2_hil.mqtt.payloads import Info
+from lav2_hil.session.header import make_header, session_params, versions
+from lav2_hil.session.recorder import SessionRecorder
+from lav2_hil.session.recording import start_recording
 from lav2_hil.settings import Settings
+from lav2_hil.shadow import Shadow
 from twin.twin import Twin
 
 logger = logging.getLogger("lav2_hil")
+
+_TEND_S = 0.5
+"""How often the recorder is looked after while the loop may be idle."""
 
 
 class Service:
@@ -40,27 +55,39 @@ class Service:
         listeners: tuple[Listener, ...] = (),
         expected: frozenset[str] = frozenset(),
     ) -> None:
-        vehicle = settings.profile.vehicle
+        flown = settings.flown
         self.settings = settings
-        self.transport = create_transport(settings.endpoint) if transport is None else transport
-        self.twin = Twin(vehicle, home=settings.home, date=settings.date, seed=settings.seed)
-        self.session = HilSession(
-            period_us=vehicle.step_dt_us,
-            datagrams=self.transport.datagrams,
-            speaks_first=self.transport.speaks_first,
-            reply_timeout_us=settings.reply_timeout_us(datagrams=self.transport.datagrams),
-            speed=settings.speed,
-            system=settings.system,
-            answers_every_sensor=settings.answers_every_sensor,
+        inner = create_transport(settings.endpoint) if transport is None else transport
+        self.transport = FaultyTransport(inner, FaultPlan(), settings.seed) if settings.faults else inner
+        self.twin = Twin(flown.vehicle, home=settings.home, date=settings.date, seed=settings.seed)
+        self.session_params = session_params(
+            settings, datagrams=self.transport.datagrams, speaks_first=self.transport.speaks_first
         )
-        actuators = ActuatorMap(settings.profile.firmware)
+        self.session = HilSession(**msgspec.structs.asdict(self.session_params))
+        actuators = ActuatorMap(flown.firmware)
         self.monitor = Monitor(settings, self.session, self.transport, self.twin, actuators.gate, expected)
         self._stop = asyncio.Event()
         self._exit_code = ExitCode.OK
         self._ended_by = "request"
-        self.loop = HilLoop(
-            self.session, self.transport, self.twin, actuators, (self.monitor, _Duration(self), *listeners)
-        )
+        listeners = (self.monitor, _Duration(self), *listeners)
+        self.shadow: Shadow | None = None
+        if settings.shadows:
+            self.shadow = Shadow(self.twin, settings.profile, settings.shadows, settings.seed, self._tell_listeners)
+            listeners = (*listeners, self.shadow)
+        self._faults: FaultSchedule | None = None
+        if isinstance(self.transport, FaultyTransport):
+            self._faults = FaultSchedule(settings.faults, self.transport, self.twin.tick_us, self._link_spoilt)
+            listeners = (*listeners, self._faults)
+        self._mqtt: MqttListener | None = None
+        if settings.mqtt is not None:
+            self._mqtt = MqttListener(
+                *(settings.mqtt, settings.vehicle_name, self._info, self.session, self.transport, self.twin, self._say)
+            )
+            listeners = (*listeners, self._mqtt)
+            if self.shadow is not None:
+                self.shadow.subscribers.append(self._mqtt.bands)
+        self._listeners = listeners
+        self.loop = HilLoop(self.session, self.transport, self.twin, actuators, listeners)
 
     @property
     def ended_by(self) -> str:
@@ -78,6 +105,30 @@ class Service:
             self._stop.set()
             self.loop.halt()
 
+    def _link_spoilt(self, text: str) -> None:
+        self.loop.link_spoilt(text)
+
+    def _info(self) -> Info:
+        """What runs, for those who listen to MQTT."""
+        profile = self.settings.flown
+        return Info(
+            t_us=0,
+            profile=profile.name,
+            description=profile.description,
+            endpoint=self.transport.address,
+            seed=self.settings.seed,
+            versions=versions() | {"lav2-hil": importlib.metadata.version("lav2-hil")},
+        )
+
+    def _say(self, level: int, text: str) -> None:
+        self.monitor.clear()
+        logger.log(level, "%s", text)
+
+    def _tell_listeners(self, notice: Notice) -> None:
+        """Tell of what is not part of the session: it comes when it comes, and a replay need not give it again."""
+        for listener in self._listeners:
+            listener.noticed(notice)
+
     async def run(self) -> tuple[ExitCode, dict[str, Any]]:
         """Serve until a signal, the end of the duration or `stop`.
 
@@ -85,13 +136,64 @@ class Service:
             The exit code and the summary.
 
         Raises:
-            LinkUnavailableError: the port cannot be had.
+            LinkUnavailableError: the port cannot be had, or another run publishes under this name.
+            OutputError: the session file cannot be made.
             TwinDivergedError: the physics broke down.
         """
+        if self._mqtt is None:
+            return await self._serve()
+        async with self._mqtt:
+            exit_code, summary = await self._serve()
+        return exit_code, summary | {"mqtt": self._mqtt.summary()}
+
+    async def _serve(self) -> tuple[ExitCode, dict[str, Any]]:
+        recorder = self._start_recorder() if self.settings.record else None
+        ended_by = "error"
+        try:
+            await self._run_loop(recorder)
+            ended_by = self._ended_by
+        finally:
+            if recorder is not None:
+                recorder.close({"ended_by": ended_by})
+                if ended_by == "error" and not self.session.stats.connections:
+                    recorder.discard()  # a run that never began leaves nothing behind
+        summary = self.monitor.summary(self.loop, self._ended_by)
+        if self.shadow is not None:
+            summary["shadow"] = self.shadow.summary()
+        if self._faults is not None:
+            summary["faults"] = self._faults.counts()
+        summary["session"] = None if recorder is None else recorder.summary()
+        return self._exit_code, summary
+
+    def _start_recorder(self) -> SessionRecorder:
+        settings = self.settings
+        header = make_header(
+            settings,
+            self.session_params,
+            name=settings.vehicle_name,
+            command=settings.command,
+            profile_source=settings.profile_source,
+            endpoint=self.transport.address,
+            started_us=time.monotonic_ns() // 1000,
+            faults=settings.fault_lines,
+        )
+        recorder = start_recording(settings.session_file, header, self.twin, self._tell_listeners)
+        self.loop.record(recorder)
+        if self.shadow is not None:
+            self.shadow.subscribers.append(recorder.bands)
+        return recorder
+
+    async def _run_loop(self, recorder: SessionRecorder | None) -> None:
         for number, code in ((signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)):
             asyncio.get_running_loop().add_signal_handler(number, self.stop, signal.Signals(number).name, code)
+        if self._faults is not None:
+            self._faults.begin()
         async with asyncio.TaskGroup() as tasks:
-            status = tasks.create_task(self._show_status(), name="status line")
+            others = [tasks.create_task(self._show_status(), name="status line")]
+            if recorder is not None:
+                others.append(tasks.create_task(_tend(recorder), name="recorder"))
+            if self.shadow is not None:
+                tasks.create_task(self.shadow.run(), name="shadows")
             keyboard = Keyboard(self.loop, self.settings.speed, lambda: self.stop("key"))
             try:
                 with listening(keyboard) as steered:
@@ -99,14 +201,22 @@ class Service:
                         logger.info(HELP)
                     await self.loop.run(self._stop)
             finally:
-                status.cancel()
+                for task in others:
+                    task.cancel()
+                if self.shadow is not None:
+                    self.shadow.end()
                 self.monitor.clear()
-        return self._exit_code, self.monitor.summary(self.loop, self._ended_by)
 
     async def _show_status(self) -> None:
         while True:
             await asyncio.sleep(self.monitor.interval_s)
             self.monitor.refresh()
+
+
+async def _tend(recorder: SessionRecorder) -> None:
+    while True:
+        await asyncio.sleep(_TEND_S)
+        recorder.tend()
 
 
 class _Duration:

@@ -155,13 +155,18 @@ class Simulation:
 
     async def _run_autopilot(self) -> None:
         arguments = ["-m", "lav2_hil.autopilot", "--profile", self._profile_name, "--instance", str(self._instance)]
-        arguments += ["--simulator", self._service.peer_endpoint()]
+        arguments += ["--simulator", self._service.peer_endpoint(), "--until-eof"]
         if self._mission is not None:
             arguments += ["--mission", self._mission]
         if self._service.settings.speed == 0:
             arguments.append("--busy-wait")
+        # In a session of its own, a Ctrl-C does not reach it: this process says when it ends, by its end of stdin.
         process = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
         assert process.stdout is not None
         try:

@@ -60,7 +60,9 @@ class StubEstimator:
 class StubControl:
     """Says by its controls what it was asked for: 0.5 flies, 0.1 stands."""
 
-    has_wheels = True
+    has_rotors = has_wheels = True
+    has_arms = False
+    flight_fault = drive_fault = None
 
     def __init__(self) -> None:
         self.driven: tuple[float, float] | None = None

@@ -47,7 +47,9 @@ def put(twin: Twin, *, height: float | None = None, rotors: Any = None, **state:
     if height is not None:
         twin._engine.pos_enu[:, 2] = height
     if rotors is not None:
-        twin._rotors.speed_rad_s = np.array(np.broadcast_to(rotors, twin._rotors.speed_rad_s.shape), dtype=np.float64)
+        twin._actuation.rotors.speed_rad_s = np.array(
+            np.broadcast_to(rotors, twin._actuation.rotors.speed_rad_s.shape), dtype=np.float64
+        )
     for name, value in state.items():
         getattr(twin._engine, name)[:] = value
     return twin

@@ -33,6 +33,8 @@ class StreamKey(IntEnum):
     BAROMETER = 2
     MAGNETOMETER = 3
     GNSS = 4
+    PARAMETERS = 5
+    STATE_NOISE = 101
 
 
 class NoiseBlock:
@@ -85,6 +87,11 @@ class NoiseBlock:
         self._row = row + 1
         numbers: FloatArray = self._buffer[row]
         return numbers
+
+    def next_block(self) -> FloatArray:
+        """As many numbers as are drawn at once, (steps, N, width), as a view; not to be mixed with `next`."""
+        self._draw()
+        return self._buffer
 
     def _draw(self) -> None:
         shape = (self._rows, self._width)

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from firmware_profiles.errors import Lav2HilError
 from firmware_profiles.profile import VehicleParams
 from firmware_profiles.signals import ActuatorCommand, BaroSample, GpsFix, GroundTruth, SensorSample
-from twin.dynamics.rotor import RotorDynamics
+from twin.actuation import Actuation
+from twin.dynamics.rotor_effects import RotorEffects
 from twin.engine.mujoco_cpu import MujocoCpu
 from twin.environment import Home, LocalFrame, magnetic_field_ned_gauss
 from twin.frames import (
@@ -96,18 +97,15 @@ class Twin:
         self._middle = self._substeps // 2
         self._tick_s = 1e-6 * self.tick_us
         self._gravity_up = np.array([0.0, 0.0, vehicle.environment.gravity_m_s2])
-        self._drag = -params.linear_drag_n_s_m[:, None, :]
         self._frame = LocalFrame(home.lat_deg, home.lon_deg, home.alt_amsl_m)
         self._home_alt = home.alt_amsl_m
         field_ned = magnetic_field_ned_gauss(home.lat_deg, home.lon_deg, home.alt_amsl_m, date)
         self._field_enu = ned_of_enu(field_ned)
-        self._engine = MujocoCpu(build_model(vehicle), params, q_enu_flu_of_heading(home.heading_deg), threads)
-        spin = [rotor.spin_dir for rotor in vehicle.propeller.rotors]
-        drive = vehicle.ground_drive
-        self._max_side_speed = 0.0 if drive is None else drive.max_side_speed_rad_s
-        self._rotors = RotorDynamics(params, spin, 1e-6 * vehicle.environment.sim_dt_us)
-        self.bad_commands = np.zeros((n, len(spin)), dtype=np.int64)
-        self.bad_side_commands = np.zeros((n, 2), dtype=np.int64)
+        model = build_model(vehicle, centre_may_move=bool(params.centre_of_mass_flu_m.any()))
+        self._engine = MujocoCpu(model, params, q_enu_flu_of_heading(home.heading_deg), threads)
+        self._actuation = Actuation(vehicle, params, self._engine, seed)
+        self.bad_commands = self._actuation.bad_commands
+        self.bad_side_commands = self._actuation.bad_side_commands
         sensors, worlds, tick_us = vehicle.sensors, range(n), self.tick_us
         self._imu = Imu(sensors.imu, tick_us=tick_us, seed=seed, worlds=worlds)
         self._barometer = Barometer(sensors.barometer, tick_us=tick_us, seed=seed, worlds=worlds)
@@ -120,7 +118,7 @@ class Twin:
         """All worlds back at tick 0: at rest at home, rotors standing, noise from its beginning."""
         self.ticks = 0
         self._engine.reset()
-        self._rotors.reset()
+        self._actuation.reset()
         for sensor in (self._imu, self._barometer, self._magnetometer, self._gnss):
             sensor.reset()
         self._specific_force_flu = np.tile(self._gravity_up, (self.n, 1))
@@ -131,45 +129,24 @@ class Twin:
         self.move(command)
         return self.sense()
 
-    def _finite(self, command: FloatArray, bad: npt.NDArray[np.int64]) -> FloatArray:
-        finite = np.isfinite(command)
-        if finite.all():
-            return command
-        bad += ~finite
-        return np.where(finite, command, 0.0)
-
-    def _drive(self, side_speed: FloatArray | None) -> None:
-        sides = self._engine.ctrl[:, -2:]
-        if side_speed is None:
-            sides[:] = 0.0
-            return
-        finite = self._finite(side_speed, self.bad_side_commands)
-        np.minimum(np.maximum(finite, -self._max_side_speed), self._max_side_speed, out=sides)
-
     def move(self, command: ActuatorCommand) -> None:
         """Advance all worlds by one tick.
 
-        A command that is not finite counts as 0 for that rotor of that world: it never reaches the physics.
+        A command that is not finite counts as 0 for that rotor of that world: it never reaches the physics. Arms stay
+        where they are.
 
         Raises:
             TwinDivergedError: the state of a world became non-finite.
         """
-        engine, rotors = self._engine, self._rotors
-        rotor_speed = self._finite(command.rotor_speed, self.bad_commands)
-        if self._max_side_speed:
-            self._drive(command.side_speed)
+        engine, actuation = self._engine, self._actuation
         vel_before = engine.vel_enu.copy()
         rates_before = engine.rates_flu.copy()
-        target = rotors.limit(rotor_speed)
-        drag, vel_enu, force_enu = self._drag, engine.vel_enu[:, None, :], engine.force_enu[:, None, :]
+        actuation.begin(command)
         for substep in range(self._substeps):
-            rotation = rotation_of_quat(engine.q_enu_flu)
-            if substep == self._middle:
-                rotation_middle = rotation
-            rotors.step(target, engine.ctrl)
-            drag_flu = np.matmul(vel_enu, rotation) * drag
-            np.matmul(drag_flu, rotation.transpose(0, 2, 1), out=force_enu)
+            actuation.step()
             engine.step()
+            if substep == self._middle:
+                rotation = engine.rotation_before_step.copy()
         diverged = engine.unstable_worlds()
         if diverged:
             world, reason = next(iter(diverged.items()))
@@ -177,7 +154,7 @@ class Twin:
         self.ticks += 1
         # What an IMU integrates over the tick: the mean specific force, seen from the attitude in its middle.
         specific_force_enu = (engine.vel_enu - vel_before) / self._tick_s + self._gravity_up
-        self._specific_force_flu = np.matmul(specific_force_enu[:, None, :], rotation_middle)[:, 0, :]
+        self._specific_force_flu = np.matmul(specific_force_enu[:, None, :], rotation)[:, 0, :]
         self._rates_flu = 0.5 * (engine.rates_flu + rates_before)
 
     def sense(self) -> SensorBatch:
@@ -230,6 +207,34 @@ class Twin:
             (engine.pos_enu[world], engine.q_enu_flu[world], engine.vel_enu[world], engine.rates_flu[world])
         )
 
+    def states(self) -> FloatArray:
+        """(N, 13) the same of all worlds."""
+        engine = self._engine
+        return np.concatenate((engine.pos_enu, engine.q_enu_flu, engine.vel_enu, engine.rates_flu), axis=1)
+
+    @property
+    def checkpoint_size(self) -> int:
+        """Numbers in a checkpoint: `save` writes them, `load` takes them."""
+        return int(self._engine.checkpoint_size + self._actuation.checkpoint_size)
+
+    def save(self, out: FloatArray, world: int = 0) -> None:
+        """Write all that the motion of one world goes on from into `out`, (checkpoint_size,): bodies, wheels, rotors.
+
+        Sensors are not in it, nor are rotor commands that are still on their way in worlds with a delay.
+        """
+        size = self._engine.checkpoint_size
+        self._engine.save(out[:size], world)
+        self._actuation.save(out[size:], world)
+
+    def load(self, checkpoint: FloatArray) -> None:
+        """Put all worlds into the state that one checkpoint holds, (checkpoint_size,), of a twin of the same bodies.
+
+        They go on from there each with its own parameters; the checkpoint's twin, to the bit, if these are its own.
+        """
+        size = self._engine.checkpoint_size
+        self._engine.load(checkpoint[:size])
+        self._actuation.load(checkpoint[size:])
+
     def truth(self, world: int = 0) -> GroundTruth:
         """The noise-free state of one world."""
         engine = self._engine
@@ -246,6 +251,11 @@ class Twin:
             lon_deg=float(lon[0]),
             alt_amsl_m=float(alt[0]),
         )
+
+    @property
+    def effects(self) -> RotorEffects | None:
+        """What battery and air do to the rotors; None if the vehicle's profile asks for nothing of that."""
+        return self._actuation.effects
 
     @property
     def height_m(self) -> float:

@@ -16,7 +16,7 @@ from firmware_profiles.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """What goes wrong, in both directions alike.
+    """What goes wrong, in one direction or in both alike.
 
     Attributes:
         latency_s: Delay of every frame, seconds.
@@ -84,16 +84,16 @@ class Fate:
 
 
 class Fates:
-    """The decisions for one direction: pure, seeded, no clock."""
+    """The decisions for one direction: pure, seeded, no clock. The plan may be changed between two frames."""
 
     def __init__(self, plan: FaultPlan, seed: int | str) -> None:
-        self._plan = plan
+        self.plan = plan
         self._random = random.Random(seed)
         self.counts = FaultCounts()
 
     def decide(self, data: bytes) -> Fate:
         """Decide what becomes of the next frame."""
-        plan, counts, draw = self._plan, self.counts, self._random.random
+        plan, counts, draw = self.plan, self.counts, self._random.random
         lost, twice, overtaken, flipped = (
             draw() < rate for rate in (plan.loss, plan.duplicate, plan.reorder, plan.corrupt)
         )

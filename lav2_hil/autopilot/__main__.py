@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import sys
 
 import click
@@ -25,19 +27,31 @@ LAST_INSTANCE = 249
 @click.option("--instance", type=click.IntRange(0, LAST_INSTANCE), default=0, help="Shifts ports and system id.")
 @click.option("--mission", help="What to do; without one it waits for a ground station.")
 @click.option("--busy-wait", is_flag=True, help="Look for the next sensor instead of sleeping until it comes.")
-def main(profile: str, simulator: str | None, instance: int, mission: str | None, busy_wait: bool) -> None:
+@click.option("--until-eof", is_flag=True, help="End when standard input does, so that no starter is outlived.")
+def main(
+    profile: str, simulator: str | None, instance: int, mission: str | None, busy_wait: bool, until_eof: bool
+) -> None:
     """Fly the vehicle that a simulator shows."""
     logging.basicConfig(level=logging.INFO, format="autopilot: %(levelname)s: %(message)s")
     endpoint = parse_endpoint(simulator if simulator is not None else f"tcp:127.0.0.1:{4560 + instance}")
     try:
-        run(_fly(profile, endpoint, instance, mission), busy=busy_wait)
+        run(_fly(profile, endpoint, instance, mission, until_eof), busy=busy_wait)
     except KeyboardInterrupt:  # click would end the line
         sys.exit(ExitCode.INTERRUPTED)
 
 
-async def _fly(profile: str, endpoint: Endpoint, instance: int, mission: str | None) -> None:
+async def _fly(profile: str, endpoint: Endpoint, instance: int, mission: str | None, until_eof: bool) -> None:
     loaded = None if mission is None else load_mission(mission)
-    await AutopilotProcess(load_profile(profile), endpoint, instance, loaded).run()
+    process = AutopilotProcess(load_profile(profile), endpoint, instance, loaded)
+    if until_eof:
+        stdin = sys.stdin.fileno()
+
+        def look() -> None:
+            if not os.read(stdin, 4096):
+                process.end()
+
+        asyncio.get_running_loop().add_reader(stdin, look)
+    await process.run()
 
 
 def _failed(message: str, code: int) -> int:

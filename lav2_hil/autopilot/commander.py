@@ -12,8 +12,10 @@ from lav2_hil.autopilot.estimator import Estimator
 from lav2_hil.autopilot.modes import Landed, Mode, Result
 from lav2_hil.autopilot.parameters import Parameters
 from lav2_hil.autopilot.reference import Reference, Vec3
+from lav2_hil.autopilot.transformation import Configuration
 from lav2_hil.autopilot.vehicle_control import VehicleControl
 from twin.environment import LocalFrame
+from twin.frames import euler_zyx_of_q_ned_frd
 
 CRASH_TILT = math.cos(math.radians(65.0))
 LANDED_AFTER_S = 0.5
@@ -123,6 +125,10 @@ class Commander:
         """Take off to a height above home, never down; a vehicle that is not armed yet takes off once it is."""
         if not self.estimator.ready:
             return Result.TEMPORARILY_REJECTED
+        fault = self.flight_fault
+        if fault is not None:
+            self.say(common.MAV_SEVERITY_CRITICAL, f"Takeoff denied: {fault}")
+            return Result.DENIED
         self._take_off_down = -height_m
         self._climb()
         self.mode = Mode.TAKEOFF
@@ -187,7 +193,7 @@ class Commander:
             return
         if self.armed and not self.flying:
             here = self.estimator.state.pos_ned
-            if here[2] - position_ned[2] > OFFBOARD_LIFT_M:
+            if here[2] - position_ned[2] > OFFBOARD_LIFT_M and self.flight_fault is None:
                 self.landed = Landed.TAKEOFF
                 self._yaw_ned = self.euler_zyx()[2]
                 self.reference.jump(here)
@@ -217,12 +223,44 @@ class Commander:
 
     def set_actuators(self, left: float, right: float) -> Result:
         """Drive the wheels directly, -1 to 1; NaN leaves a side alone. Remembered until the next, as PX4 does."""
+        if self.drive_fault is not None:
+            return Result.DENIED
         return Result.ACCEPTED if self._control.set_wheels(left, right) else Result.DENIED
 
     @property
+    def has_rotors(self) -> bool:
+        """Whether the vehicle can fly at all; `flight_fault` says why it cannot just now."""
+        return self._control.has_rotors
+
+    @property
     def has_wheels(self) -> bool:
-        """Whether the vehicle can drive."""
+        """Whether the vehicle can drive at all; `drive_fault` says why it cannot just now."""
         return self._control.has_wheels
+
+    @property
+    def has_arms(self) -> bool:
+        """Whether the vehicle transforms between flight and driving."""
+        return self._control.has_arms
+
+    @property
+    def flight_fault(self) -> str | None:
+        """Why the vehicle cannot fly as it is."""
+        return self._control.flight_fault
+
+    @property
+    def drive_fault(self) -> str | None:
+        """Why the vehicle cannot drive as it is."""
+        return self._control.drive_fault
+
+    def transform(self, goal: Configuration) -> Result:
+        """Tilt the arms, on the ground and armed; done when `flight_fault` or `drive_fault` is None."""
+        if not self.has_arms:
+            return Result.UNSUPPORTED
+        if not self.armed or self.flying or self.mode is Mode.TAKEOFF:
+            self.say(common.MAV_SEVERITY_CRITICAL, "Transformation denied: not armed on the ground")
+            return Result.TEMPORARILY_REJECTED
+        self._control.transform(goal)
+        return Result.ACCEPTED
 
     def drive(self, speed_m_s: float, yaw_ned: float) -> None:
         """On the ground, drive at a speed with this heading [rad], closed loop, until `stop_driving`."""
@@ -351,11 +389,7 @@ class Commander:
 
     def euler_zyx(self) -> Vec3:
         """Roll, pitch and yaw, NED from FRD [rad]."""
-        w, x, y, z = self.estimator.state.q_ned_frd
-        roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
-        pitch = math.asin(min(1.0, max(-1.0, 2 * (w * y - z * x))))
-        yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-        return roll, pitch, yaw
+        return euler_zyx_of_q_ned_frd(self.estimator.state.q_ned_frd)
 
     def place(self) -> Vec3 | None:
         """Latitude, longitude [degrees] and height AMSL [m] of the estimate; None before there is one."""

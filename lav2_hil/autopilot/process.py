@@ -121,6 +121,10 @@ class AutopilotProcess:
             for link in self._ground:
                 link.close()
 
+    def end(self) -> None:
+        """Let `run` come to its end."""
+        self._done.set()
+
     # The simulator's link
 
     def link_up(self, peer: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lav2_hil.autopilot.commander import Commander
+    from lav2_hil.autopilot.transformation import Configuration
 
 STILL_S = 3.0
 """A set-point that has stood still for so long is one that the vehicle must have reached."""
@@ -36,6 +37,21 @@ class Vehicle:
         self.worst_error_m = 0.0
         self._still_since_us: int | None = None
 
+    @property
+    def can_fly(self) -> bool:
+        """Whether it has rotors."""
+        return self._commander.has_rotors
+
+    @property
+    def can_drive(self) -> bool:
+        """Whether it has wheels."""
+        return self._commander.has_wheels
+
+    @property
+    def can_transform(self) -> bool:
+        """Whether it must transform between flight and driving."""
+        return self._commander.has_arms
+
     # Actions
 
     async def arm(self, within_s: float = 30.0) -> None:
@@ -50,7 +66,7 @@ class Vehicle:
         what = f"take-off to {height_m:g} m"
         self.say(what)
         if self._commander.take_off(height_m) != Result.ACCEPTED:
-            raise MissionFailedError("take-off refused")
+            raise MissionFailedError(f"take-off refused: {self._commander.flight_fault or 'no estimate'}")
         within_s = 10.0 + 2.0 * height_m
         await self._until(lambda: self._commander.landed is Landed.IN_AIR, within_s, _too_long(what, within_s))
 
@@ -78,6 +94,18 @@ class Vehicle:
         commander.land()
         await self._until(lambda: commander.landed is Landed.ON_GROUND, within_s, _too_long("land", within_s))
         commander.hold()
+
+    async def transform(self, goal: Configuration, within_s: float = 20.0) -> None:
+        """On the ground, tilt the arms to fly or to drive; back when they are there."""
+        commander, what = self._commander, f"transform to {goal}"
+        self.say(what)
+        if commander.transform(goal) != Result.ACCEPTED:
+            raise MissionFailedError(f"cannot {what}: {'not armed on the ground' if commander.has_arms else 'no arms'}")
+
+        def there() -> bool:
+            return (commander.flight_fault if goal == "flight" else commander.drive_fault) is None
+
+        await self._until(there, within_s, _too_long(what, within_s))
 
     async def drive(self, distance_m: float, speed_m_s: float = 0.7) -> None:
         """Drive straight ahead along the present heading."""
@@ -145,8 +173,9 @@ class Vehicle:
         self._report({"progress": text, "time_us": self._commander.time_us})
 
     def _need_wheels(self) -> None:
-        if not self._commander.has_wheels:
-            raise MissionFailedError("the vehicle has no wheels")
+        fault = self._commander.drive_fault
+        if fault is not None:
+            raise MissionFailedError(f"cannot drive: {fault}")
 
     # Waiting
 

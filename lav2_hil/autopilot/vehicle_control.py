@@ -9,6 +9,7 @@ import numpy as np
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.signals import CHANNELS, Vec3
 from lav2_hil.autopilot.estimator import EstimatedState
+from lav2_hil.autopilot.transformation import Configuration, Transformation
 from twin.control.differential import DifferentialDriveController
 from twin.control.flight import FlightController
 from twin.control.flight_params import FlightLimits
@@ -32,10 +33,16 @@ class VehicleControl:
 
     def __init__(self, profile: VehicleProfile, tick_s: float) -> None:
         vehicle = profile.vehicle
-        self._flight = FlightController.of(
-            vehicle, tick_s, mass_kg=vehicle.total_mass_kg, outer_every=OUTER_EVERY, limits=LIMITS
+        self._rotor_control = (
+            (
+                FlightController.of(
+                    vehicle, tick_s, mass_kg=vehicle.total_mass_kg, outer_every=OUTER_EVERY, limits=LIMITS
+                ),
+                Mixer.of(vehicle, allocation_mode="saturation"),
+            )
+            if vehicle.rotors
+            else None
         )
-        self._mixer = Mixer.of(vehicle, allocation_mode="saturation")
         outputs = sorted(profile.firmware.rotor_outputs, key=lambda output: output.rotor)
         self._rotors = tuple(
             (output.channel, output.speed_range_rad_s[0], output.speed_range_rad_s[1] - output.speed_range_rad_s[0])
@@ -56,6 +63,10 @@ class VehicleControl:
                 control_mask="cmd_ctatt",
             )
         )
+        output = profile.firmware.tilt_output
+        self._transformation = (
+            None if vehicle.tilt is None or output is None else Transformation(vehicle.tilt, output, tick_s)
+        )
         self._drive_target: tuple[float, float] | None = None
         self._actuators = [0.0] * len(self._wheels)
         self._state = {name: np.zeros((1, width)) for name, width in _WIDTHS.items()}
@@ -63,7 +74,8 @@ class VehicleControl:
 
     def reset(self) -> None:
         """Forget integrals, and what was to be driven closed loop; `set_wheels` is remembered, as PX4 does."""
-        self._flight.reset()
+        if self._rotor_control is not None:
+            self._rotor_control[0].reset()
         self._drive_target = None
 
     def disarmed(self) -> list[float]:
@@ -71,7 +83,9 @@ class VehicleControl:
         return [0.0] * CHANNELS
 
     def fly(self, state: EstimatedState, position_ned: Vec3, yaw_ned: float) -> list[float]:
-        """Towards a position relative to home [m] with a heading [rad]."""
+        """Towards a position relative to home [m] with a heading [rad]; only while `flight_fault` is None."""
+        assert self._rotor_control is not None
+        flight, mixer = self._rotor_control
         north, east, down = position_ned
         pos, vel = state.pos_ned, state.vel_ned
         arrays = self._state
@@ -83,21 +97,25 @@ class VehicleControl:
         arrays["ang_vel"][0] = (p, -q, -r)
         self._target["pos"][0] = (east, north, -down)
         self._target["att_euler"][0, 2] = math.pi / 2 - yaw_ned
-        speeds = self._mixer.allocate(self._flight.update(self._target, arrays))[0].tolist()
+        speeds = mixer.allocate(flight.update(self._target, arrays))[0].tolist()
         controls = self._with_wheels(self._actuators)
         for (channel, idle, span), speed in zip(self._rotors, speeds, strict=True):
             controls[channel] = min(max((speed - idle) / span, 0.0), 1.0)
         return controls
 
     def stand(self, state: EstimatedState) -> list[float]:
-        """On the ground: rotors idle, wheels as they are told."""
+        """On the ground: rotors idle, arms and wheels as they are told."""
+        if self._transformation is not None:
+            self._transformation.step()
         if self._drive is not None and self._drive_target is not None:
             return self._with_wheels(self._follow(self._drive, self._drive_target, state))
         return self._with_wheels(self._actuators)
 
     def _with_wheels(self, values: list[float]) -> list[float]:
-        """Controls with all else at rest."""
+        """Controls with all else at rest, and the arms where they are."""
         controls = self.disarmed()
+        if self._transformation is not None:
+            controls[self._transformation.channel] = self._transformation.control
         for (channel, _), value in zip(self._wheels, values, strict=True):
             controls[channel] = value
         return controls
@@ -114,9 +132,44 @@ class VehicleControl:
         self._actuators = [0.0] * len(self._wheels)
 
     @property
+    def has_rotors(self) -> bool:
+        """Whether there is anything to fly with."""
+        return self._rotor_control is not None
+
+    @property
     def has_wheels(self) -> bool:
         """Whether there is anything to drive with."""
         return self._drive is not None
+
+    @property
+    def has_arms(self) -> bool:
+        """Whether the vehicle transforms between flight and driving."""
+        return self._transformation is not None
+
+    @property
+    def flight_fault(self) -> str | None:
+        """Why the vehicle cannot fly as it is."""
+        if self._rotor_control is None:
+            return "the vehicle has no rotors"
+        return self._unless("flight")
+
+    @property
+    def drive_fault(self) -> str | None:
+        """Why the vehicle cannot drive as it is."""
+        if self._drive is None:
+            return "the vehicle has no wheels"
+        return self._unless("drive")
+
+    def _unless(self, wanted: Configuration) -> str | None:
+        if self._transformation is None or self._transformation.configuration == wanted:
+            return None
+        return f"not in {wanted} configuration"
+
+    def transform(self, goal: Configuration) -> None:
+        """Stop the wheels and tilt the arms, from the next `stand` on."""
+        assert self._transformation is not None
+        self.stop_wheels()
+        self._transformation.begin(goal)
 
     def set_wheels(self, left: float, right: float) -> bool:
         """Open loop, -1 to 1, in the air too; NaN leaves a side alone. False when there are no wheels."""

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from bridge.endpoint import Endpoint
+from firmware_profiles.errors import UsageError
 from firmware_profiles.loader import load_profile
-from lav2_hil.settings import DEFAULT_DATE, DEFAULT_HOME, Settings, home_from_environment, parse_date, parse_home
+from lav2_hil.faults import read_faults
+from lav2_hil.settings import (
+    DEFAULT_DATE,
+    DEFAULT_HOME,
+    Settings,
+    home_from_environment,
+    parse_broker,
+    parse_date,
+    parse_home,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +50,36 @@ _OPTIONS = (
         metavar="MS",
         help="Wait so long for an answer; 0 for ever.  [default: 500, on UDP 50, in sim 2000]",
     ),
+    click.option(
+        "--fault",
+        "fault_options",
+        multiple=True,
+        metavar="FAULT",
+        help='Spoil the link on purpose: "link loss=0.02 latency=20ms at=12s for=3s", or a .toml file; repeatable.',
+    ),
+    click.option("--name", help="What the world calls the vehicle: a-z, 0-9, _ and -.  [default: the profile's name]"),
+    click.option(
+        "--session",
+        "session_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Record the run into this file.  [default: ./lav2-hil-<UTC>-<name>.mcap]",
+    ),
+    click.option("--mqtt", metavar="HOST[:PORT]", help="Publish the run to this MQTT broker.  [default port: 1883]"),
+    click.option(
+        "--shadow",
+        "shadows",
+        type=click.IntRange(1, 4096),
+        metavar="N",
+        help="Let N worlds with parameters drawn from the profile's [uncertainty] follow the twin.",
+    ),
+    click.option(
+        "--true-profile",
+        "true_profile_name",
+        metavar="PROFILE",
+        help="The vehicle that really flies, if --profile is only what everybody believes of it.",
+    ),
+    click.option("--no-session", is_flag=True, help="Do not record the run."),
     click.option("--json", "as_json", is_flag=True, help="The summary as one JSON document on stdout."),
 )
 
@@ -61,6 +102,14 @@ def settings_of(
     seed: int,
     duration: float | None,
     reply_timeout: float | None,
+    fault_options: tuple[str, ...],
+    name: str | None,
+    session_file: Path | None,
+    no_session: bool,
+    mqtt: str | None,
+    shadows: int | None,
+    true_profile_name: str | None,
+    command: str,
     answers_every_sensor: bool = False,
 ) -> Settings:
     """The settings that the options make; of `instance`, what has not gone into the endpoint.
@@ -68,6 +117,8 @@ def settings_of(
     Raises:
         ProfileError, UsageError: as the parts do.
     """
+    if no_session and session_file is not None:
+        raise UsageError("--session and --no-session: expected one of them")
     return Settings(
         profile=load_profile(profile_name),
         endpoint=endpoint,
@@ -79,4 +130,13 @@ def settings_of(
         reply_timeout_s=None if reply_timeout is None else reply_timeout / 1000,
         system=instance + 1,
         answers_every_sensor=answers_every_sensor,
+        name=name,
+        command=command,
+        profile_source=true_profile_name or profile_name,
+        record=not no_session,
+        session_file=session_file,
+        faults=read_faults(fault_options),
+        mqtt=None if mqtt is None else parse_broker(mqtt),
+        shadows=shadows or 0,
+        true_profile=None if true_profile_name is None else load_profile(true_profile_name),
     )

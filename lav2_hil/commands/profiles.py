@@ -22,7 +22,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
         click.echo(json.dumps([{"name": profile.name, "description": profile.description} for profile in profiles]))
         return
     for profile in profiles:
-        click.echo(f"{profile.name:<16} {profile.description}")
+        click.echo(f"{profile.name:<23} {profile.description}")
 
 
 @command.command()

@@ -28,7 +28,7 @@ SIMULATOR_PORT = 4560
 def command(profile_name: str, endpoint: str | None, as_json: bool, **options: Any) -> int:
     """Connect a flight controller to the twin and let it fly."""
     text = endpoint if endpoint is not None else f"tcpin:127.0.0.1:{SIMULATOR_PORT + options['instance']}"
-    settings = settings_of(profile_name, parse_endpoint(text), **options)
+    settings = settings_of(profile_name, parse_endpoint(text), command="run", **options)
     warning = endpoint_warning(text)
     if warning:
         logger.warning("%s", warning)
@@ -55,7 +55,18 @@ def show_summary(summary: dict[str, Any]) -> None:
         if value in (0, {}, [], None):
             continue
         if isinstance(value, dict):
-            value = ", ".join(f"{name} {count}" for name, count in value.items())
+            value = ", ".join(_figures(value))
         elif isinstance(value, list):
             value = ", ".join(map(str, value))
         click.echo(f"{key.replace('_', ' '):<22} {value}")
+
+
+def _figures(values: dict[str, Any]) -> list[str]:
+    """Names and figures; of a table of tables, what is not 0."""
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            lines += [f"{name} {inner} {count}" for inner, count in value.items() if count]
+        else:
+            lines.append(f"{name} {value}")
+    return lines

@@ -35,10 +35,10 @@ def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> i
     if wanted is not None:
         load_mission(wanted)
     instance = options["instance"]
-    if options["reply_timeout"] is None:
+    if options["reply_timeout"] is None and not options["fault_options"]:
         options["reply_timeout"] = REPLY_TIMEOUT_MS
     endpoint = parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}")
-    settings = settings_of(profile_name, endpoint, answers_every_sensor=True, **options)
+    settings = settings_of(profile_name, endpoint, command="sim", answers_every_sensor=True, **options)
     exit_code, summary = run(_fly(settings, profile_name, instance, wanted), busy=settings.speed == 0)
     if as_json:
         click.echo(json.dumps(summary))

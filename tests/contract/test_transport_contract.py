@@ -10,12 +10,24 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from contract.transport_rigs import LOCAL, RIGS, Rig, SerialRig, TcpInRig, UdpInRig, UdpOutRig, bound, port_of
+from contract.transport_rigs import (
+    LOCAL,
+    RIGS,
+    Rig,
+    SerialRig,
+    TcpInRig,
+    TcpOutRig,
+    UdpInRig,
+    UdpOutRig,
+    bound,
+    port_of,
+)
 from link_recorder import Recorder, until
 
 from bridge.endpoint import TcpOut, parse_endpoint
 from bridge.transport.base import WRITE_LIMIT
 from bridge.transport.factory import create_transport
+from bridge.transport.faulty import FaultyTransport
 from firmware_profiles.errors import LinkUnavailableError
 
 
@@ -198,6 +210,37 @@ async def test_a_busy_port_is_told_in_one_line(rig: Rig) -> None:
     assert len(line.splitlines()) == 1
     await other.close()
     assert rig.write(b"unharmed")
+
+
+@pytest.mark.parametrize("rig", [f"faulty-{kind}" for kind in RIGS], indirect=True)
+async def test_a_cut_link_comes_back(rig: Rig) -> None:
+    await rig.up()
+    faulty = rig.transport
+    assert isinstance(faulty, FaultyTransport)
+    faulty.cut(0.2)
+    assert rig.handler.events == ["up", "down"]
+    assert rig.write(b"nobody") is False
+    if isinstance(rig, TcpInRig):
+        await rig.lose()
+        await rig.attach()  # turned away, as the link is cut
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(0.2)
+    if isinstance(rig, TcpInRig | UdpInRig):
+        assert rig.handler.events == ["up", "down"], "a peer that can come again has to"
+    if isinstance(rig, TcpInRig):
+        await rig.lose()
+        await rig.attach()
+    elif isinstance(rig, UdpInRig):
+        await rig.send(b"hello")
+    await until(lambda: rig.handler.ups == 2, "link_up again")
+    assert rig.handler.events == ["up", "down", "up"]
+    if isinstance(rig, TcpOutRig):
+        return  # its server has a queue of connections that were given up again
+    rig.handler.data.clear()
+    assert rig.write(b"ping")
+    assert (await rig.receive_all(4)).endswith(b"ping")
+    await rig.send(b"pong")
+    await until(lambda: rig.handler.received.endswith(b"pong"))
 
 
 class TestTcp:

@@ -21,7 +21,7 @@ from scripted_fc import ScriptedFc, spare_port
 from bridge.codec import Decoder, Encoder, Message
 
 AUTOPILOT = [sys.executable, "-m", "lav2_hil.autopilot"]
-BRIDGE = [sys.executable, "-m", "lav2_hil", "run", "--profile", "lav2"]
+BRIDGE = [sys.executable, "-m", "lav2_hil", "run", "--no-session", "--profile", "lav2"]
 
 
 class Process:

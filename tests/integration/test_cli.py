@@ -44,7 +44,7 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
 
 def start(started: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [*LAV2_HIL, *arguments],
+        [*LAV2_HIL, *arguments, "--no-session"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,

@@ -34,8 +34,13 @@ def python(code: str, *path: Path, cwd: Path) -> subprocess.CompletedProcess[str
         ("twin.environment", "mujoco torch asyncio"),
         ("twin.twin", "torch asyncio pymavlink serial bridge lav2_hil"),
         ("lav2_hil", "mujoco torch numpy"),
-        ("lav2_hil.cli", "mujoco torch numpy pymavlink serial"),
+        ("lav2_hil.cli", "mujoco torch numpy pymavlink serial aiomqtt paho mcap zstandard"),
         ("lav2_hil.gate", "mujoco torch numpy"),
+        ("lav2_hil.session.writer", "mujoco torch numpy pymavlink serial asyncio twin"),
+        ("lav2_hil.commands.sim", "torch aiomqtt paho"),
+        ("lav2_hil.mqtt.process", "mujoco torch numpy pymavlink serial"),
+        ("lav2_hil.pytest_plugin", "mujoco torch numpy scipy msgspec pymavlink click mcap asyncio bridge twin"),
+        ("lav2_hil.session.case", "mujoco torch numpy scipy msgspec pymavlink click mcap asyncio bridge twin"),
     ],
 )
 def test_an_import_loads_nothing_that_it_does_not_need(module: str, unwanted: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_pause_resume_and_quit(terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
     before = termios.tcgetattr(theirs)
     port = spare_port()
-    command = [sys.executable, "-m", "lav2_hil", "run", "--profile", "px4_iris", "--json"]
+    command = [sys.executable, "-m", "lav2_hil", "run", "--no-session", "--profile", "px4_iris", "--json"]
     process = subprocess.Popen(
         [*command, "--endpoint", f"tcpin:127.0.0.1:{port}"],
         stdin=theirs,

@@ -52,8 +52,8 @@ def changed(monkeypatch) -> Changed:
     """A twin of lav2 whose compiled model was changed."""
 
     def make(change: Callable[[mujoco.MjModel], None]) -> Twin:
-        def build(params) -> mujoco.MjModel:
-            model = build_model(params)
+        def build(params, **options) -> mujoco.MjModel:
+            model = build_model(params, **options)
             change(model)
             return model
 

@@ -99,7 +99,7 @@ def pilot_of() -> Iterator[Callable[[int], Pilot]]:
     def make(instance: int) -> Pilot:
         command = [sys.executable, "-m", "lav2_hil", "sim", "--mission", "none", "--speed", "0", "--json"]
         simulation = subprocess.Popen(
-            [*command, "--instance", str(instance)],
+            [*command, "--no-session", "--instance", str(instance)],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,

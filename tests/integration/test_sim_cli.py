@@ -16,7 +16,7 @@ import pytest
 
 from lav2_hil.autopilot.mission import mission_names
 
-SIM = [sys.executable, "-m", "lav2_hil", "sim"]
+SIM = [sys.executable, "-m", "lav2_hil", "sim", "--no-session"]
 INSTANCE = 27  # each test its own, from here on: they may run side by side
 PORT = 4560
 
@@ -108,15 +108,15 @@ def test_busy_port_is_one_line_and_leaves_no_autopilot() -> None:
     assert autopilots(instance) == []
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_and_its_autopilot_within_two_seconds(started, number: signal.Signals, code: int) -> None:
-    instance = INSTANCE + 2 + (number == signal.SIGTERM)
+def flying(started: list[subprocess.Popen[str]], instance: int) -> subprocess.Popen[str]:
+    """A run that has begun its mission, in a process group of its own as in a shell."""
     process = subprocess.Popen(
         [*SIM, "--instance", str(instance), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
+        start_new_session=True,
     )
     started.append(process)
     assert process.stderr is not None
@@ -125,8 +125,17 @@ def test_a_signal_ends_it_and_its_autopilot_within_two_seconds(started, number: 
         if "take-off" in line or time.monotonic() > deadline:
             break
     assert len(autopilots(instance)) == 1
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_all_of_it_ends_it_and_its_autopilot_within_two_seconds(
+    started, number: signal.Signals, code: int
+) -> None:
+    instance = INSTANCE + 2 + (number == signal.SIGTERM)
+    process = flying(started, instance)
     asked = time.monotonic()
-    os.kill(process.pid, number)
+    os.killpg(process.pid, number)
     output, said = process.communicate(timeout=10)
     assert time.monotonic() - asked < 2.0
     assert process.returncode == code
@@ -135,14 +144,23 @@ def test_a_signal_ends_it_and_its_autopilot_within_two_seconds(started, number: 
     assert autopilots(instance) == []
 
 
+def test_killed_it_leaves_no_autopilot(started) -> None:
+    instance = INSTANCE + 5
+    flying(started, instance).kill()
+    deadline = time.monotonic() + 10
+    while autopilots(instance) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert autopilots(instance) == []
+
+
 @pytest.mark.slow
-def test_a_vehicle_without_wheels_fails_the_demo_with_a_reason() -> None:
-    result = sim("--profile", "px4_iris", "--mission", "demo", "--json", instance=INSTANCE + 4)
+def test_a_vehicle_that_cannot_transform_fails_that_mission_with_a_reason() -> None:
+    result = sim("--profile", "px4_iris", "--mission", "transform", "--json", instance=INSTANCE + 4)
     assert result.returncode == 1
     summary = json.loads(result.stdout)
     assert summary["mission_state"] == "failed"
     assert len(summary["problems"]) == 1
-    assert "the vehicle has no wheels" in summary["problems"][0]
-    assert summary["max_height_m"] > 4.5
+    assert "cannot transform to drive: no arms" in summary["problems"][0]
+    assert summary["max_height_m"] > 2.5
     assert "Traceback" not in result.stderr
     assert autopilots(INSTANCE + 4) == []

@@ -196,7 +196,9 @@ def test_what_the_rotors_gain_in_spin_the_body_loses() -> None:
     """Without air on the blades, and switched on and off again, the body ends as it began."""
     twin = put(twin_of("px4_x500", torque_coefficient_nm_s2=1e-30), height=AIR)
     run(twin, 0.1, [800.0, 800.0, 0.0, 0.0])
-    assert twin._engine.rates_flu[0, 2] == pytest.approx(-2 * 2.7e-5 * twin._rotors.speed_rad_s[0, 0] / 0.0438948)
+    assert twin._engine.rates_flu[0, 2] == pytest.approx(
+        -2 * 2.7e-5 * twin._actuation.rotors.speed_rad_s[0, 0] / 0.0438948
+    )
     run(twin, 2.0)
     np.testing.assert_allclose(twin._engine.rates_flu[0], 0.0, atol=1e-9)
 

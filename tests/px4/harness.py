@@ -20,6 +20,9 @@ from firmware_profiles.loader import load_profile
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.service import Service
+from lav2_hil.session.check import check_session
+from lav2_hil.session.compare import Comparison
+from lav2_hil.session.report import lines_of
 from lav2_hil.settings import Settings
 
 NAN = float("nan")
@@ -51,6 +54,7 @@ class Flight:
     pilot: Pilot
     recorder: Recorder
     summary: dict[str, Any] = field(default_factory=dict)
+    replayed: Comparison | None = None
 
     async def simulated(self, seconds: float) -> None:
         """Let simulated time pass."""
@@ -84,16 +88,26 @@ async def flight(
     speed: float = 0,
     profile: VehicleProfile | None = None,
 ) -> AsyncIterator[Flight]:
-    """Start a PX4 of a release with a twin of its own; skips when no such build is named."""
+    """Start a PX4 of a release with a twin of its own; skips when no such build is named.
+
+    Every flight is recorded, and must replay with every frame equal.
+    """
     build = build_of(release)
     if build is None:
         pytest.skip(f"no PX4 {release} build is named")
     instance = spare_instance()
     px4 = Px4(build, instance, directory / "px4", model=model, udp=udp)
     endpoint = f"udpout:127.0.0.1:{14560 + instance}" if udp else f"tcpin:127.0.0.1:{4560 + instance}"
-    profile = load_profile(model) if profile is None else profile
     recorder = Recorder()
-    settings = Settings(profile=profile, endpoint=parse_endpoint(endpoint), speed=speed, seed=1)
+    settings = Settings(
+        profile=load_profile(model) if profile is None else profile,
+        profile_source=model,
+        endpoint=parse_endpoint(endpoint),
+        speed=speed,
+        seed=1,
+        record=True,
+        session_file=directory / "flight.mcap",
+    )
     service = Service(settings, listeners=(recorder,))
     run = asyncio.create_task(service.run())
     await asyncio.sleep(0.1)
@@ -108,3 +122,6 @@ async def flight(
         px4.stop()
         print(summary)
     it.summary = summary
+    replayed = await asyncio.to_thread(check_session, directory / "flight.mcap", recorded_profile=profile is not None)
+    assert (replayed.spoilt, replayed.comparison.equal) == (None, True), "\n".join(lines_of(replayed))
+    it.replayed = replayed.comparison

@@ -49,14 +49,23 @@ def spare_instance() -> int:
     raise RuntimeError("no spare PX4 instance")
 
 
-def lav2() -> dict[str, str]:
-    """The environment that the profile lav2 says PX4 1.17 should be started with."""
-    airframe = load_profile("lav2").firmware.px4[0]
+def land_air(name: str) -> dict[str, str]:
+    """The environment that the profile of a land-air vehicle says PX4 1.17 should be started with."""
+    airframe = load_profile(name).firmware.px4[0]
     return {"PX4_SIM_MODEL": airframe.sim_model} | {f"PX4_PARAM_{k}": f"{v:g}" for k, v in airframe.params.items()}
 
 
+def rover() -> dict[str, str]:
+    """The same of px4_rover_differential, whose airframe is Gazebo's."""
+    airframe = load_profile("px4_rover_differential").firmware.px4[0]
+    started = {"PX4_SIMULATOR": "mavlink", "PX4_SYS_AUTOSTART": str(airframe.sys_autostart)}
+    parameters = {f"PX4_PARAM_{k}": f"{v:g}" for k, v in airframe.params.items()}
+    return started | {"PX4_SIM_MODEL": airframe.sim_model} | parameters
+
+
 MODELS = {
-    ("lav2", "1.17"): lav2(),
+    ("atmo", "1.17"): land_air("atmo"),
+    ("lav2", "1.17"): land_air("lav2"),
     ("px4_iris", "1.17"): {"PX4_SIM_MODEL": "none_iris"},
     ("px4_iris", "nolockstep"): {"PX4_SIM_MODEL": "none_iris"},
     ("px4_iris", "1.12"): {"PX4_SIM_MODEL": "iris"},
@@ -69,13 +78,7 @@ MODELS = {
         "PX4_PARAM_PWM_MAIN_FUNC3": "103",
         "PX4_PARAM_PWM_MAIN_FUNC4": "104",
     },
-    ("rover", "1.17"): {
-        "PX4_SIMULATOR": "mavlink",
-        "PX4_SYS_AUTOSTART": "50000",
-        "PX4_SIM_MODEL": "rover_differential",
-        "PX4_PARAM_PWM_MAIN_FUNC1": "101",
-        "PX4_PARAM_PWM_MAIN_FUNC2": "102",
-    },
+    ("px4_rover_differential", "1.17"): rover(),
 }
 
 

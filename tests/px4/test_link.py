@@ -70,7 +70,7 @@ async def test_freezes_for_3_s_and_goes_on(tmp_path: Path) -> None:
 
 
 async def test_rover_answers_only_while_armed(tmp_path: Path) -> None:
-    async with flight(tmp_path, "rover", "1.17", profile=load_profile("px4_iris")) as it:
+    async with flight(tmp_path, "px4_rover_differential", "1.17") as it:
         session, pilot = it.service.session, it.pilot
         await pilot.until("ready to arm", lambda: "HOME_POSITION" in pilot.newest, 60)
         assert session.stats.replies == 0

@@ -229,9 +229,32 @@ def test_a_world_that_is_not_finite_keeps_it_to_itself() -> None:
     assert np.isnan(sides[1]).all()
 
 
+def test_once_inside_it_may_be_carried_out_a_little() -> None:
+    """Each world for itself; a reset forgets it; by default the two radii are one."""
+    options = {"control_mask": {"pos": True, "att_euler": True}, "leave_radius_m": 0.8}
+    controller, plain = drive(2, **options), drive(2, control_mask=options["control_mask"])
+
+    def speeds(of: DifferentialDriveController, near: float, far: float) -> list[bool]:
+        there = to(0.0, 0.0, 1.0)
+        here = {name: np.tile(row, (2, 1)) for name, row in state(yaw=math.pi).items()}
+        here["pos"][:, 0] = (near, far)
+        sides = of.update({name: np.tile(row, (2, 1)) for name, row in there.items()}, here)
+        return (sides.sum(axis=1) > 1e-9).tolist()
+
+    assert speeds(controller, 0.4, 0.7) == [False, True]
+    assert speeds(controller, 0.79, 0.79) == [False, True]
+    assert speeds(controller, 0.81, 0.4) == [True, False]
+    assert speeds(controller, 0.79, 0.79) == [True, False]
+    controller.reset([1])
+    assert speeds(controller, 0.4, 0.79) == [False, True]
+    assert speeds(plain, 0.4, 0.4) == [False, False]
+    assert speeds(plain, 0.51, 0.49) == [True, False]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"leave_radius_m": 0.4}, "^leave_radius_m: expected numbers of at least 0.5"),
         ({"width_m": 0.0}, "^width_m: expected numbers above 0"),
         ({"wheel_radius_m": -1.0}, "^wheel_radius_m"),
         ({"max_yaw_rate_rad_s": math.nan}, "^max_yaw_rate_rad_s"),

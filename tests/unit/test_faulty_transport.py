@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from link_recorder import Recorder, until
+from pymavlink.dialects.v20 import common
 
+from bridge.codec import Encoder
 from bridge.transport.base import Transport
 from bridge.transport.faults import Fates
 from bridge.transport.faulty import HELD_LIMIT, FaultPlan, FaultyTransport
@@ -319,3 +321,78 @@ def test_planned_stalls_are_checked(stall: tuple[float, float]) -> None:
 
 def test_a_plan_starts_empty() -> None:
     assert all(not getattr(FaultPlan(), field.name) for field in fields(FaultPlan))
+
+
+async def test_a_plan_can_be_changed_and_the_luck_goes_on(opened: Opener) -> None:
+    pair = await opened(FaultPlan(loss=0.3))
+    await pair.send_out(FRAMES[:100])
+    pair.faulty.change(FaultPlan(), FaultPlan(loss=1.0))
+    await pair.send_out(FRAMES[:50])
+    assert await pair.send_in(FRAMES) == []
+    pair.faulty.change(FaultPlan(loss=0.3), FaultPlan())
+    arrived = await pair.send_out(FRAMES[150:])
+    assert await pair.send_in(FRAMES) == FRAMES
+    fates = Fates(FaultPlan(loss=0.3), "1 out")
+    luck = [bool(fates.decide(frame).copies) for frame in FRAMES]
+    expected = [f for f, lucky in zip(FRAMES[:100], luck, strict=False) if lucky] + FRAMES[:50]
+    expected += [f for f, lucky in zip(FRAMES[150:], luck[150:], strict=True) if lucky]
+    assert arrived == expected
+
+
+@pytest.mark.parametrize("outgoing", [True, False])
+async def test_a_stall_of_one_direction_leaves_the_other(opened: Opener, outgoing: bool) -> None:
+    pair = await opened(FaultPlan())
+    pair.faulty.stall(0.1, outgoing=outgoing, incoming=not outgoing)
+    assert await pair.send_out([b"out"]) == ([] if outgoing else [b"out"])
+    assert await pair.send_in([b"in"]) == ([b"in"] if outgoing else [])
+    await until(lambda: pair.far.data == [b"out"] and pair.near.data == [b"in"])
+
+
+async def test_a_cut_loses_the_peer_for_a_time(opened: Opener) -> None:
+    pair = await opened(FaultPlan(latency_s=0.01))
+    loop = asyncio.get_running_loop()
+    await pair.send_out([b"under way"])
+    end = loop.time() + 0.1
+    pair.faulty.cut(0.1)
+    assert pair.near.events == ["up", "down"]
+    pair.faulty.cut(0.01)  # a shorter one does not end it, and the peer is not lost twice
+    assert pair.faulty.write(b"nobody") is False
+    assert await pair.send_in([b"nobody"]) == []
+    await until(lambda: pair.near.events == ["up", "down", "up"])
+    assert loop.time() >= end - 1e-3
+    await pair.send_out([b"again"])
+    await until(lambda: bool(pair.far.data))
+    assert pair.far.data == [b"again"]
+    assert pair.near.data == []
+
+
+async def test_a_peer_that_goes_during_a_cut_is_not_there_at_its_end(opened: Opener) -> None:
+    pair = await opened(FaultPlan())
+    pair.faulty.cut(0.05)
+    await pair.plain.close()
+    await asyncio.sleep(0.1)
+    assert pair.near.events == ["up", "down"]
+
+
+async def test_a_closed_link_cannot_be_cut_and_its_cut_ends_unheard(opened: Opener) -> None:
+    pair = await opened(FaultPlan())
+    pair.faulty.cut(0.05)
+    await pair.faulty.close()
+    assert not pair.faulty.is_open
+    await asyncio.sleep(0.1)
+    assert pair.near.events == ["up", "down"]
+    with pytest.raises(RuntimeError):
+        pair.faulty.cut(0.1)
+
+
+@pytest.mark.parametrize("size", [1, 7, 93, 10_000])
+async def test_faults_on_a_stream_do_not_depend_on_how_it_was_read(opened: Opener, size: int) -> None:
+    encoder = Encoder(1, 1)
+    frames = [encoder.encode(common.MAVLink_system_time_message(n, n)) for n in range(100)]
+    stream = b"".join(frames)
+    pair = await opened(FaultPlan(loss=0.3, duplicate=0.1, corrupt=0.1), datagrams=False)
+    await pair.send_in([stream[at : at + size] for at in range(0, len(stream), size)])
+    fates = Fates(FaultPlan(loss=0.3, duplicate=0.1, corrupt=0.1), "1 in")
+    expected = [copy for frame in frames for copy in fates.decide(frame).copies]
+    assert pair.near.data == expected
+    assert pair.faulty.received == fates.counts

@@ -13,13 +13,13 @@ from scipy.spatial.transform import Rotation
 from firmware_profiles.errors import UsageError
 from firmware_profiles.loader import load_profile
 from twin.control.arrays import Arrays
-from twin.control.attitude import attitude_error, error_matrix_table, heading_of_euler_xyz, quat_of_euler_xyz
+from twin.control.attitude import attitude_error, error_matrix_table
 from twin.control.flight import FlightController
 from twin.control.flight_params import FlightGains, FlightLimits
 from twin.control.mixer import Mixer
 from twin.control.pid import PidGains
 from twin.control.thrust_curve import NormalisedThrust
-from twin.frames import euler_zyx_of_quat
+from twin.frames import euler_zyx_of_quat, heading_of_euler_xyz, quat_of_euler_xyz
 
 IRIS = load_profile("px4_iris").vehicle
 MASS, INERTIA = IRIS.body.mass_kg, np.asarray(IRIS.body.inertia_kg_m2)

@@ -3,6 +3,8 @@
 import math
 from pathlib import Path
 
+import array_api_compat.torch as torch_api
+import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,14 +14,23 @@ from scipy.spatial.transform import Rotation
 from twin.frames import (
     FRD_OF_FLU,
     Q_NED_ENU,
+    euler_xyz_of_rotation,
+    euler_zyx_of_q_ned_frd,
     euler_zyx_of_quat,
+    euler_zyx_of_rotation,
     ned_of_enu,
     q_enu_flu_of_heading,
     q_enu_flu_of_ned_frd,
     q_ned_frd_of_enu_flu,
     quat_multiply,
+    quat_of_euler_xyz,
+    quat_of_euler_zyx,
     rotation_of_quat,
+    rotation_of_xyzw,
     vec3,
+    wxyz_of_xyzw,
+    xyzw_of_rotation,
+    xyzw_of_wxyz,
 )
 
 GOLDENS = Path(__file__).parents[1] / "data" / "goldens"
@@ -189,3 +200,36 @@ def test_vec3() -> None:
     values = vec3(np.array([1, 2, 3], dtype=np.float32))
     assert values == (1.0, 2.0, 3.0)
     assert all(type(value) is float for value in values)
+
+
+@pytest.mark.parametrize("xp", [np, torch_api, array_api_strict], ids=["numpy", "torch", "strict"])
+def test_the_controllers_attitudes_are_scipys(xp, attitudes) -> None:
+    """(x, y, z, w), XYZ and ZYX intrinsic, and matrices, there and back, at right angles too."""
+    turns = scipy_of(attitudes)
+    quat, matrix = turns.as_quat(), turns.as_matrix()
+    given = xp.asarray(matrix)
+    rotation = rotation_of_xyzw(xp.asarray(quat), xp=xp)
+    np.testing.assert_allclose(np.asarray(rotation), matrix, atol=1e-14)
+    back = np.asarray(xyzw_of_rotation(given, xp=xp))
+    assert (back[:, 3] >= 0).all()
+    np.testing.assert_allclose(np.linalg.norm(back, axis=1), 1.0)
+    same_up_to_sign(back, quat)
+    for order, angles_of, quat_of in (
+        ("XYZ", euler_xyz_of_rotation, quat_of_euler_xyz),
+        ("ZYX", euler_zyx_of_rotation, quat_of_euler_zyx),
+    ):
+        angles = angles_of(given, xp=xp)
+        plain = np.asarray(angles)
+        assert (np.abs(plain[:, 1]) <= math.pi / 2 + 1e-12).all()
+        turned = Rotation.from_euler(order, plain if order == "XYZ" else plain[:, ::-1])
+        np.testing.assert_allclose(turned.as_matrix(), matrix, atol=1e-14)
+        same_up_to_sign(np.asarray(quat_of(angles, xp=xp)), quat)
+    first = wxyz_of_xyzw(xp.asarray(quat), xp=xp)
+    np.testing.assert_array_equal(np.asarray(first), turns.as_quat(scalar_first=True))
+    np.testing.assert_array_equal(np.asarray(xyzw_of_wxyz(first, xp=xp)), quat)
+
+
+def test_one_attitude_in_plain_numbers_is_that_of_arrays(attitudes) -> None:
+    for q in attitudes[:200]:
+        w, x, y, z = q.tolist()
+        np.testing.assert_allclose(euler_zyx_of_q_ned_frd((w, x, y, z)), euler_zyx_of_quat(q), atol=1e-15)

@@ -226,8 +226,9 @@ def test_normalised_thrust() -> None:
     weight = one(15.05)
     np.testing.assert_allclose(curve.newtons(curve.signal(weight)), weight)
     np.testing.assert_allclose(curve.newtons(one(1.0)), MAX_THRUST)
-    strict = array_api_strict.asarray([[0.5]])
-    np.testing.assert_allclose(np.asarray(curve.newtons(strict, xp=array_api_strict)), curve.newtons(one(0.5)))
+    strict = Arrays(2, array_api_strict)
+    two = NormalisedThrust([[10.0], [20.0]], [[0.0], [1.0]], strict)
+    np.testing.assert_allclose(np.asarray(two.newtons(strict.array([[0.5], [0.5]]))), [[5.0], [5.0]])
     for bad in ({"max_thrust_n": 0.0}, {"max_thrust_n": 1.0, "curve_factor": 1.1}):
         with pytest.raises(UsageError):
             NormalisedThrust(**bad)

@@ -60,7 +60,14 @@ def test_streams_of_other_worlds_keys_and_seeds_are_independent() -> None:
 
 def test_keys_of_the_sensors_are_distinct_and_fixed() -> None:
     # A recorded session replays only while these numbers stay.
-    assert {key.name: key.value for key in StreamKey} == {"IMU": 1, "BAROMETER": 2, "MAGNETOMETER": 3, "GNSS": 4}
+    assert {key.name: key.value for key in StreamKey} == {
+        "IMU": 1,
+        "BAROMETER": 2,
+        "MAGNETOMETER": 3,
+        "GNSS": 4,
+        "PARAMETERS": 5,
+        "STATE_NOISE": 101,
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from firmware_profiles.errors import UsageError
 from firmware_profiles.loader import load_profile
 from twin.dynamics.rotor import RotorDynamics, exact_gain, rotor_step
 from twin.world_params import WorldParams
@@ -207,3 +208,76 @@ def test_the_live_loop_is_the_public_step() -> None:
     model.step(target, out)
     np.testing.assert_allclose(model.speed_rad_s, expected[0], rtol=1e-14)
     np.testing.assert_allclose(out, np.concatenate(expected[1:], axis=1), rtol=1e-14)
+
+
+# The seed's interface: revolutions per minute in, one array out
+
+
+def test_rpm_in_and_one_array_out_is_the_live_loop() -> None:
+    live, public = rotors(worlds=3), rotors(worlds=3)
+    rng = np.random.default_rng(11)
+    for _ in range(50):
+        rpm, out = rng.uniform(-1000.0, 15000.0, (3, 4)), np.full((3, 8), np.inf)
+        live.step(live.limit(rpm * math.pi / 30), out)
+        np.testing.assert_allclose(public.update(rpm), out, rtol=1e-13)
+    np.testing.assert_allclose(public.speed_rpm, live.speed_rad_s * 30 / math.pi, rtol=1e-13)
+
+
+def test_hover_trim_and_free_fall() -> None:
+    """At the derived hover speed: the weight, no yaw, no change. Without a command from rest: nothing at all."""
+    model = rotors(worlds=2)
+    hover = IRIS.derived.hover_rpm
+    model.reset([0], speed_rpm=hover)
+    for _ in range(20):
+        out = model.update(np.array([[hover] * 4, [0.0] * 4]))
+        assert out[0, :4].sum() == pytest.approx(IRIS.total_mass_kg * 9.80665, rel=1e-12)
+        assert abs(out[0, 4:].sum()) < 1e-15
+        assert not out[1].any()
+
+
+def test_reset_of_some_worlds_to_a_speed() -> None:
+    model = rotors(worlds=3)
+    run(model, 900.0, 5)
+    kept = model.speed_rad_s.copy()
+    model.reset(slice(1, None), speed_rpm=[[0.0], [3000.0], [1e6]])
+    np.testing.assert_array_equal(model.speed_rad_s[0], kept[0])
+    np.testing.assert_allclose(model.speed_rpm[1], 3000.0)
+    np.testing.assert_allclose(model.speed_rad_s[2], IRIS.propeller.max_speed_rad_s)
+
+
+def test_n_worlds_are_n_times_one() -> None:
+    rng = np.random.default_rng(12)
+    values = {
+        "thrust_coefficient_n_s2": rng.uniform(4e-6, 8e-6, (5, 1)),
+        "fall_time_constant_s": rng.uniform(0.01, 0.1, (5, 1)),
+        "max_rise_rad_s2": rng.uniform(1e3, 1e5, (5, 1)),
+    }
+    together = rotors(worlds=5, **values)
+    alone = [rotors(**{name: value[world] for name, value in values.items()}) for world in range(5)]
+    for _ in range(30):
+        rpm = rng.uniform(0.0, 12000.0, (5, 4))
+        expected = np.concatenate([one.update(rpm[None, world]) for world, one in enumerate(alone)])
+        np.testing.assert_array_equal(together.update(rpm), expected)
+
+
+def test_the_euler_response_is_the_exact_one_in_small_steps() -> None:
+    ends = []
+    for response, split in (("exact", 1), ("euler", 1), ("euler", 4000)):
+        model = RotorDynamics(WorldParams.of(IRIS, 1), SPIN, 0.01 / split, response=response)
+        ends.append(run(model, 800.0, split)[0][-1, 0])
+    assert ends[2] == pytest.approx(ends[0], rel=1e-4)
+    assert ends[1] == pytest.approx(800.0 * 0.01 / 0.0125)
+
+
+@pytest.mark.parametrize(
+    ("arguments_", "said"),
+    [
+        ((SPIN, 0.002, "heun"), "response: expected 'exact' or 'euler', got 'heun'"),
+        ((SPIN, 0.0, "exact"), "dt_s: expected a finite step above 0"),
+        (([1, 0, 1, -1], 0.002, "exact"), "spin_dir: expected 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments_: tuple, said: str) -> None:
+    spin, dt_s, response = arguments_
+    with pytest.raises(UsageError, match=said):
+        RotorDynamics(WorldParams.of(IRIS, 1), spin, dt_s, response=response)

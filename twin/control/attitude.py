@@ -1,7 +1,4 @@
-"""Attitudes for the loops: quaternions (x, y, z, w) and XYZ-intrinsic angles, in any array namespace.
-
-`twin.frames` converts at the boundaries, in NumPy and w-first; this is what a controller needs each tick.
-"""
+"""The attitude error of the PID cascade: tilt before yaw, from quaternions (x, y, z, w), in any array namespace."""
 
 from __future__ import annotations
 
@@ -9,27 +6,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-
-def quat_of_euler_xyz(euler: Any, *, xp: Any) -> Any:
-    """(N, 3) roll, pitch, yaw [rad], XYZ intrinsic (R = Rx Ry Rz), to (N, 4) quaternions (x, y, z, w)."""
-    half = euler * 0.5
-    cos, sin = xp.cos(half), xp.sin(half)
-    cx, cy, cz = cos[:, 0:1], cos[:, 1:2], cos[:, 2:3]
-    sx, sy, sz = sin[:, 0:1], sin[:, 1:2], sin[:, 2:3]
-    cc, ss, sc, cs = cx * cy, sx * sy, sx * cy, cx * sy
-    return xp.concat((sc * cz + cs * sz, cs * cz - sc * sz, cc * sz + ss * cz, cc * cz - ss * sz), axis=1)
-
-
-def heading_of_euler_xyz(euler: Any, *, xp: Any) -> Any:
-    """(N, 3) XYZ-intrinsic angles to the heading of the nose (N, 1): from east, counter-clockwise [rad].
-
-    It is the third angle only when the vehicle is level, or inclined about one axis alone.
-    """
-    cos, sin = xp.cos(euler), xp.sin(euler)
-    cx, cy, cz = cos[:, 0:1], cos[:, 1:2], cos[:, 2:3]
-    sx, sy, sz = sin[:, 0:1], sin[:, 1:2], sin[:, 2:3]
-    return xp.atan2(cx * sz + sx * sy * cz, cy * cz)
 
 
 def error_matrix_table() -> npt.NDArray[np.float64]:

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from firmware_profiles.errors import UsageError
 
-CHANNELS = ("pos", "vel", "acc", "vel_b", "att_euler", "att_quat", "ang_vel", "thrust")
+CHANNELS = ("pos", "vel", "acc", "vel_b", "att_euler", "att_quat", "ang_vel", "thrust", "moment", "rotor_speed")
 """Everything that a target may hold."""
 
 
@@ -56,7 +56,7 @@ class ControllerBase(ABC):
         mode: name of the entry that the mask chooses.
     """
 
-    entries: ClassVar[tuple[Entry, ...]]
+    entries: tuple[Entry, ...]
     mode: str
 
     def __init__(self, control_mask: str | Mapping[str, bool]) -> None:

@@ -8,6 +8,8 @@ What the seed leaves open, and what is done here:
 * Forward speed comes from the part of the position error that lies ahead of the nose. A vehicle that looks away from
   its target turns on the spot; it never reverses and never drives away.
 * The acceptance radius itself counts as inside. The bearing is used outside only, so it is always defined.
+* A vehicle stops just inside, where an error of its position may carry it out again, and its final heading with it:
+  `leave_radius_m` may be larger, and then it is outside again only beyond that.
 * Inside, without a final heading in the control mask, the yaw rate is 0.
 * Heading errors are wrapped to [-pi, pi]; at exactly half a turn the way round is the sign of the difference.
 * The derivative of a heading is the measured yaw rate, and that of the position the measured forward speed: neither
@@ -23,13 +25,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from firmware_profiles.errors import UsageError
 from twin.control.arrays import Arrays, checked
-from twin.control.attitude import heading_of_euler_xyz
 from twin.control.base import ControllerBase, Entry
 from twin.control.pid import Pid, PidGains
+from twin.frames import heading_of_euler_xyz
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class DifferentialDriveController(ControllerBase):
         max_speed_m_s: largest forward speed.
         max_yaw_rate_rad_s: largest yaw rate.
         acceptance_radius_m: within it of the target the vehicle does not drive any more.
+        leave_radius_m: once inside, it counts as outside only beyond this; None is the acceptance radius.
         side_limit_m_s: largest speed of a side; None is the largest forward speed.
         gains: see `DriveGains`.
         control_mask: the entry.
@@ -84,6 +88,7 @@ class DifferentialDriveController(ControllerBase):
         max_speed_m_s: npt.ArrayLike = 2.5,
         max_yaw_rate_rad_s: float = 7.0,
         acceptance_radius_m: npt.ArrayLike = 0.5,
+        leave_radius_m: npt.ArrayLike | None = None,
         side_limit_m_s: npt.ArrayLike | None = None,
         gains: DriveGains | None = None,
         control_mask: str | Mapping[str, bool] = "cmd_pos",
@@ -100,7 +105,9 @@ class DifferentialDriveController(ControllerBase):
             ("side_limit_m_s", side_limit_m_s),
         ):
             checked(name, value, above=0.0)
+        leave_radius_m = acceptance_radius_m if leave_radius_m is None else leave_radius_m
         checked("acceptance_radius_m", acceptance_radius_m, least=0.0)
+        checked("leave_radius_m", leave_radius_m, least=float(np.max(acceptance_radius_m)))
         if min(gains.heading.output_limit, gains.position.output_limit) != float("inf"):
             raise UsageError("gains: the outputs are limited by max_speed_m_s and max_yaw_rate_rad_s")
         self._xp, spread = arrays.xp, arrays.spread
@@ -109,18 +116,21 @@ class DifferentialDriveController(ControllerBase):
         self._max_speed = spread("max_speed_m_s", max_speed_m_s, 1)
         self._max_yaw_rate = spread("max_yaw_rate_rad_s", max_yaw_rate_rad_s, 1)
         self._radius = spread("acceptance_radius_m", acceptance_radius_m, 1)
+        self._leave_radius = spread("leave_radius_m", leave_radius_m, 1)
         self._side_limit = spread("side_limit_m_s", side_limit_m_s, 1)
         self._zero = arrays.zeros(1)
         self._position = Pid(gains.position, 1, dt_s, arrays)
         self._heading = Pid(replace(gains.heading, output_limit=max_yaw_rate_rad_s), 1, dt_s, arrays)
-        self._was_inside = self._zero > 0
+        self._arrays = arrays
+        self._outside = self._was_inside = self._zero > 0
         super().__init__(control_mask)
 
     def _selected(self) -> None:
         self._final_heading = self.control_mask["att_euler"]
 
     def reset(self, worlds: Any = None) -> None:
-        """Forget the integrals of some worlds, or of all."""
+        """Forget the integrals of some worlds, or of all, and that they were inside."""
+        self._was_inside = self._xp.where(self._arrays.mask(worlds), self._outside, self._was_inside)
         self._position.reset(worlds)
         self._heading.reset(worlds)
 
@@ -163,7 +173,7 @@ class DifferentialDriveController(ControllerBase):
         distance = xp.hypot(x, y)
         heading = heading_of_euler_xyz(state["att_euler"], xp=xp)
         yaw_rate = state["ang_vel"][:, 2:3]
-        inside = distance <= self._radius
+        inside = distance <= xp.where(self._was_inside, self._leave_radius, self._radius)
         bearing_error = self._wrapped(xp.atan2(y, x) - heading)
 
         ahead = xp.where(inside, zero, xp.maximum(distance * xp.cos(bearing_error), zero))

@@ -16,12 +16,13 @@ import numpy.typing as npt
 from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleParams
 from twin.control.arrays import Arrays, checked
-from twin.control.attitude import attitude_error, error_matrix_table, quat_of_euler_xyz
+from twin.control.attitude import attitude_error, error_matrix_table
 from twin.control.base import ControllerBase, Entry
-from twin.control.flight_params import FlightGains, FlightLimits
+from twin.control.flight_params import FlightGains, FlightLimits, flight_options
 from twin.control.pid import Pid
 from twin.control.thrust_curve import NormalisedThrust
 from twin.control.thrust_vector import ThrustVector, limit_horizontal
+from twin.frames import quat_of_euler_xyz
 
 _YAW = ("att_euler", "ang_vel")
 
@@ -32,8 +33,8 @@ class FlightController(ControllerBase):
     Entries (`control_mask`): `cmd_pos`, `cmd_vel`, `cmd_acc` take position, velocity or acceleration, and yaw: the
     third angle of `att_euler`, or, if the mask names `ang_vel` instead, the yaw rate in its third component. The
     targets of the loops below may be given besides; they are added (feed-forward). `cmd_ctatt` takes `thrust` with
-    `att_quat` or `att_euler`, `cmd_ctbr` takes `thrust` with `ang_vel`: the thrust goes to the mixer as it is.
-    Other ways in would be entries here, and branches in `update`.
+    `att_quat` or `att_euler`, `cmd_ctbr` `thrust` with `ang_vel`, `cmd_ctbm` `thrust` with `moment`: the thrust goes to
+    the mixer as it is. Rotor speeds enter below the mixer, see `stack`.
 
     States: `att_quat` and `ang_vel` at each call; at the outer calls `vel`, and for `cmd_pos` also `pos`.
     A world whose state is not finite gets a wrench that is not, until it is reset; the others do not notice.
@@ -59,6 +60,7 @@ class FlightController(ControllerBase):
         Entry("cmd_acc", frozenset({"acc"}), _YAW),
         Entry("cmd_ctatt", frozenset({"thrust"}), ("att_quat", "att_euler")),
         Entry("cmd_ctbr", frozenset({"thrust", "ang_vel"})),
+        Entry("cmd_ctbm", frozenset({"thrust", "moment"})),
     )
 
     def __init__(
@@ -113,6 +115,7 @@ class FlightController(ControllerBase):
         self._most_rates = spread("rates_rad_s", limits.rates_rad_s, 3)
         self._least_rates = -self._most_rates
 
+        self._no_moment = arrays.zeros(3)  # spreads one row of moments over the worlds
         self._thrust: Any = self._zero
         self._yaw_rate: Any = None
         self._error_matrix: Any = None
@@ -121,20 +124,13 @@ class FlightController(ControllerBase):
     @classmethod
     def of(cls, vehicle: VehicleParams, dt_s: float, **options: Any) -> FlightController:
         """For a vehicle; `options` are the constructor's, and replace what the vehicle says."""
-        propeller = vehicle.propeller
-        per_rotor = propeller.thrust_coefficient_n_s2 * propeller.max_speed_rad_s**2
-        known: dict[str, Any] = {
-            "mass_kg": vehicle.body.mass_kg,
-            "inertia_kg_m2": vehicle.body.inertia_kg_m2,
-            "max_thrust_n": len(propeller.rotors) * per_rotor,
-            "gravity_m_s2": vehicle.environment.gravity_m_s2,
-        }
-        return cls(dt_s=dt_s, **(known | options))
+        return cls(dt_s=dt_s, **(flight_options(vehicle) | options))
 
     def _selected(self) -> None:
         mask = self.control_mask
         self._calls_to_outer = 0
         self._rates_given, self._attitude_given = self.mode == "cmd_ctbr", self.mode == "cmd_ctatt"
+        self._moments_given = self.mode == "cmd_ctbm"
         self._quat_given = mask["att_quat"]
         self._yaw_given = mask["att_euler"]
         self._pos_given, self._vel_given, self._acc_given = mask["pos"], mask["vel"], mask["acc"]
@@ -151,7 +147,7 @@ class FlightController(ControllerBase):
 
         Args:
             target: what the control mask names, see `twin.control`, for N worlds or one row for all; read at the
-                outer calls only, unless the entry is `cmd_ctatt` or `cmd_ctbr`.
+                outer calls only, unless the entry takes a thrust.
             state: see the class.
 
         Returns:
@@ -162,6 +158,9 @@ class FlightController(ControllerBase):
         """
         xp = self._xp
         try:
+            if self._moments_given:
+                self._thrust = self._given_thrust(target)
+                return xp.concat((self._thrust, target["moment"] + self._no_moment), axis=1)
             rates = state["ang_vel"]
             if self._rates_given:
                 wanted = target["ang_vel"]
@@ -185,7 +184,7 @@ class FlightController(ControllerBase):
     def _given_thrust(self, target: Mapping[str, Any]) -> Any:
         thrust, curve = target["thrust"], self._normalised_thrust
         if curve is not None:
-            thrust = curve.newtons(thrust, xp=self._xp)
+            thrust = curve.newtons(thrust)
         return self._xp.minimum(self._xp.maximum(thrust, self._zero), self._max_thrust)
 
     def _quat_of_target(self, target: Mapping[str, Any]) -> Any:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy.typing as npt
 
 from firmware_profiles.errors import UsageError
+from firmware_profiles.profile import VehicleParams
 from twin.control.arrays import checked
 from twin.control.pid import PidGains
 
@@ -104,3 +106,15 @@ class FlightLimits:
         checked("horizontal_share", self.horizontal_share, least=0.0, most=1.0)
         if self.thrust_share[0] >= self.thrust_share[1]:
             raise UsageError(f"thrust_share: expected the least before the largest, got {self.thrust_share}")
+
+
+def flight_options(vehicle: VehicleParams) -> dict[str, Any]:
+    """What a flight controller is told of a vehicle: mass, inertia, largest thrust, and gravity."""
+    propeller = vehicle.flying_propeller()
+    per_rotor = propeller.thrust_coefficient_n_s2 * propeller.max_speed_rad_s**2
+    return {
+        "mass_kg": vehicle.total_mass_kg,
+        "inertia_kg_m2": vehicle.flight_inertia_kg_m2,
+        "max_thrust_n": len(propeller.rotors) * per_rotor,
+        "gravity_m_s2": vehicle.environment.gravity_m_s2,
+    }

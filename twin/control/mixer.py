@@ -16,9 +16,10 @@ import numpy.typing as npt
 from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleParams
 from twin.control.arrays import Arrays, checked
+from twin.control.sequential import PITCH, ROLL, THRUST_Z, YAW, SequentialAllocation, normalised_mix
 
-AllocationMode = Literal["pinv", "saturation"]
-ALLOCATION_MODES: tuple[AllocationMode, ...] = ("pinv", "saturation")
+AllocationMode = Literal["pinv", "saturation", "px4"]
+ALLOCATION_MODES: tuple[AllocationMode, ...] = ("pinv", "saturation", "px4")
 
 RPM_PER_RAD_S = 30.0 / math.pi
 
@@ -29,7 +30,8 @@ class Mixer:
     `pinv`: squared speeds from the pseudo-inverse, cut to what the rotors can do. `saturation`: roll and pitch first,
     about the mean squared speed; they are scaled down together until all rotors can follow, so thrust stays and so
     does the direction of the moment; then as much of the yaw moment as fits. Both give the same where both the whole
-    and the whole without yaw fit.
+    and the whole without yaw fit. `px4`: PX4's sequential desaturation (`sequential`) of the squared speeds; the same
+    again where all fits, but for PX4's habit of taking entries of the mix below a thousandth for zero.
 
     Args:
         rotor_xy_m: (R, 2) hubs from the centre of mass, FLU; or (N, R, 2).
@@ -38,6 +40,7 @@ class Mixer:
         torque_coefficient_nm_s2: c_M.
         max_speed_rad_s: largest speed.
         allocation_mode: see above.
+        airmode: of `px4`, MC_AIRMODE.
         arrays: where the arrays live; by default NumPy, float64, one world.
 
     Attributes:
@@ -57,6 +60,7 @@ class Mixer:
         torque_coefficient_nm_s2: npt.ArrayLike,
         max_speed_rad_s: npt.ArrayLike,
         allocation_mode: AllocationMode = "pinv",
+        airmode: int = 0,
         arrays: Arrays | None = None,
     ) -> None:
         arrays = Arrays() if arrays is None else arrays
@@ -81,6 +85,7 @@ class Mixer:
             raise UsageError(f"rotors: parameters of {backward.shape[0]} worlds, expected {arrays.n}")
         most = np.asarray(max_speed_rad_s, dtype=np.float64) ** 2
         self._most = arrays.spread("max_speed_rad_s", most, rotors)
+        self._top_speed = arrays.spread("max_speed_rad_s", max_speed_rad_s, rotors)
         self._zero, self._none, self._one = arrays.zeros(rotors), arrays.zeros(1), arrays.zeros(1) + 1.0
         # A rotor at its limit leaves no room; but what is only a rounding error must not count as a wish for more.
         slack = self._most * (4.0 * float(arrays.xp.finfo(self._most.dtype).eps))
@@ -92,11 +97,15 @@ class Mixer:
             mean = np.broadcast_to(level.mean(axis=-1, keepdims=True), level.shape)
             backward = np.concatenate((mean, level - mean, yaw), axis=-1)
         self._backward = arrays.array(backward)
+        self._sequential: tuple[SequentialAllocation, Any] | None = None
+        if allocation_mode == "px4":
+            mix, normalise = _px4_mix(forward, np.asarray(thrust_coefficient_n_s2, dtype=np.float64), most)
+            self._sequential = SequentialAllocation(mix, airmode, arrays), arrays.spread("rotors", normalise, 4)
 
     @classmethod
     def of(cls, vehicle: VehicleParams, **options: Any) -> Mixer:
         """For a vehicle; `options` are the constructor's, and replace what the vehicle says."""
-        propeller = vehicle.propeller
+        propeller = vehicle.flying_propeller()
         known: dict[str, Any] = {
             "rotor_xy_m": [rotor.position_flu_m[:2] for rotor in propeller.rotors],
             "spin_dir": [rotor.spin_dir for rotor in propeller.rotors],
@@ -109,17 +118,30 @@ class Mixer:
     def allocate(self, wrench: Any) -> Any:
         """Rotor speeds (N, R) [rad/s] for wrenches (N, 4): thrust [N], moments about the FLU axes [N m]."""
         xp, most = self._xp, self._most
+        if self._sequential is not None:
+            allocation, normalise = self._sequential
+            squared = allocation.allocate(xp.concat((wrench[:, 1:4], wrench[:, 0:1]), axis=1) * normalise) * most
+            return xp.sqrt(xp.minimum(xp.maximum(squared, self._zero), most))
         squared = self._times(wrench, self._backward)
         if self.allocation_mode == "saturation":
             r = self.rotors
-            parts, squared = squared, squared[:, :r] + squared[:, r : 2 * r] + squared[:, 2 * r :]
-            if not bool(xp.all((squared >= self._zero) & (squared <= most))):
-                squared = self._saturated(parts)  # mostly everything fits, and nothing need be given up
+            parts, level = squared, squared[:, :r] + squared[:, r : 2 * r]
+            squared = level + squared[:, 2 * r :]
+            low, high = xp.minimum(level, squared), xp.maximum(level, squared)
+            # Mostly everything fits, and nothing need be given up. Both must: where yaw happens to make room for roll,
+            # roll is trimmed all the same, whatever the other worlds of the batch do.
+            if not bool(xp.all((low >= self._zero) & (high <= most))):
+                squared = self._saturated(parts)
         return xp.sqrt(xp.minimum(xp.maximum(squared, self._zero), most))
 
     def allocate_rpm(self, wrench: Any) -> Any:
         """The same in revolutions per minute, as the seeds have it."""
         return self.allocate(wrench) * RPM_PER_RAD_S
+
+    def within(self, speed_rad_s: Any) -> Any:
+        """Rotor speeds (N, R) [rad/s], or one row for all, brought within their limits."""
+        xp = self._xp
+        return xp.minimum(xp.maximum(speed_rad_s, self._zero), self._top_speed)
 
     def wrench_of(self, speed_rad_s: Any) -> Any:
         """Wrenches (N, 4) that the rotors give at steady speeds (N, R) [rad/s]: what of a demand was met."""
@@ -164,6 +186,18 @@ def _effectiveness(
     x, y = xy[..., 0], xy[..., 1]
     rows = np.broadcast_arrays(c_t + 0.0 * x, c_t * y, -c_t * x, c_m * spin + 0.0 * x)
     return np.stack(rows, axis=-2)
+
+
+def _px4_mix(
+    forward: npt.NDArray[np.float64], thrust_coefficient: npt.NDArray[np.float64], most: npt.NDArray[np.float64]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """PX4's mix (..., R, 6), and (..., 4) what takes (roll, pitch, yaw, thrust) in SI and FLU to its set-points."""
+    c_t = thrust_coefficient[..., None] if thrust_coefficient.ndim else thrust_coefficient
+    thrust, roll, pitch, yaw = np.moveaxis(forward / c_t, -2, 0)
+    nothing = np.zeros_like(thrust)
+    mix, scale = normalised_mix(np.stack((roll, -pitch, -yaw, nothing, nothing, -thrust), axis=-2))
+    signs = np.array([1.0, -1.0, -1.0, -1.0])
+    return mix, scale[..., [ROLL, PITCH, YAW, THRUST_Z]] * signs / (thrust_coefficient * most)
 
 
 def _inverse(forward: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

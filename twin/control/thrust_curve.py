@@ -6,12 +6,12 @@ Source: PX4 src/lib/mixer_module/motor_params.c and functions/FunctionMotors.hpp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from twin.control.arrays import checked
+from twin.control.arrays import Arrays, checked
 
 _FLT_EPSILON = 1.1920929e-07
 
@@ -46,35 +46,35 @@ def invert_thrust_curve(thrust: Any, factor: Any, *, xp: Any = np) -> Any:
     return xp.where(small, thrust, 2.0 * thrust / xp.where(small, xp.ones_like(below), below))
 
 
-@dataclass(frozen=True, slots=True)
 class NormalisedThrust:
-    """Between a normalised thrust signal and newtons, for one vehicle.
+    """Between a normalised thrust signal and newtons, for N worlds.
 
     PX4 has thrust = signal * weight / hover thrust; with the hover thrust in the same units that is signal times the
     largest thrust, and with a curve the curve comes first.
 
-    Attributes:
-        max_thrust_n: total thrust at signal 1 [N].
-        curve_factor: THR_MDL_FAC, in [0, 1].
+    Args:
+        max_thrust_n: total thrust at signal 1 [N]; broadcasts to (N, 1).
+        curve_factor: THR_MDL_FAC, in [0, 1]; likewise.
+        arrays: where the arrays live; by default NumPy, float64, one world.
 
     Raises:
         UsageError: no thrust, or a factor outside of its range.
     """
 
-    max_thrust_n: float
-    curve_factor: float = 0.0
+    def __init__(
+        self, max_thrust_n: npt.ArrayLike, curve_factor: npt.ArrayLike = 0.0, arrays: Arrays | None = None
+    ) -> None:
+        arrays = Arrays() if arrays is None else arrays
+        checked("max_thrust_n", max_thrust_n, above=0.0)
+        checked("curve_factor", curve_factor, least=0.0, most=1.0)
+        self._xp = arrays.xp
+        self._most = arrays.spread("max_thrust_n", max_thrust_n, 1)
+        self._factor = arrays.spread("curve_factor", curve_factor, 1)
 
-    def __post_init__(self) -> None:
-        checked("max_thrust_n", self.max_thrust_n, above=0.0)
-        checked("curve_factor", self.curve_factor, least=0.0, most=1.0)
+    def newtons(self, signal: Any) -> Any:
+        """Total thrust (N, 1) [N] of signals; what PX4 calls applying the thrust curve, seen from the pilot."""
+        return apply_thrust_curve(signal, self._factor, xp=self._xp) * self._most
 
-    def newtons(self, signal: Any, *, xp: Any = np) -> Any:
-        """Total thrust [N] of signals; what PX4 calls applying the thrust curve, seen from the pilot."""
-        return apply_thrust_curve(signal, self._factor(signal, xp), xp=xp) * self.max_thrust_n
-
-    def signal(self, thrust_n: Any, *, xp: Any = np) -> Any:
-        """Signal [0, 1] at which the total thrust is `thrust_n` [N]; of the weight: the hover throttle."""
-        return invert_thrust_curve(thrust_n / self.max_thrust_n, self._factor(thrust_n, xp), xp=xp)
-
-    def _factor(self, like: Any, xp: Any) -> Any:
-        return xp.zeros_like(like) + self.curve_factor
+    def signal(self, thrust_n: Any) -> Any:
+        """Signal (N, 1) at which the total thrust is `thrust_n` [N]; of the weight: the hover throttle."""
+        return invert_thrust_curve(thrust_n / self._most, self._factor, xp=self._xp)

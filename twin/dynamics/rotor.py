@@ -8,14 +8,19 @@ muellerlab/xadapt_ctrl motor.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from firmware_profiles.derived import RPM_PER_RAD_S
+from firmware_profiles.errors import UsageError
+from twin.control.arrays import Arrays
+from twin.dynamics.base import DynamicsBase
 from twin.world_params import WorldParams
 
 FloatArray = npt.NDArray[np.float64]
+Response = Literal["exact", "euler"]
 
 
 def rotor_step(
@@ -95,21 +100,55 @@ def exact_gain(dt_s: float, time_constant_s: FloatArray) -> FloatArray:
         return np.asarray(-np.expm1(-dt_s / time_constant_s))
 
 
-class RotorDynamics:
+def euler_gain(dt_s: float, time_constant_s: FloatArray) -> FloatArray:
+    """The same as one explicit Euler step has it: dt / tau, at most 1."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.asarray(np.minimum(dt_s / time_constant_s, 1.0))
+
+
+_GAINS = {"exact": exact_gain, "euler": euler_gain}
+
+
+class RotorDynamics(DynamicsBase):
     """`rotor_step` with its state and its parameters bound: the speeds of (N, R) rotors.
+
+    `update` is the seed's interface, revolutions per minute in and one array out; `limit` and `step` are the same model
+    in rad/s and into memory that is given, which the live loop uses.
 
     Args:
         params: parameters of the N worlds.
         spin_dir: of the R rotors, +1 clockwise seen from above, -1 counter-clockwise.
         dt_s: length of a step [s].
+        response: "exact" solves the lag over the step, "euler" takes one explicit step.
+        arrays: where the arrays live; by default NumPy, float64.
+
+    Raises:
+        UsageError: a spin direction, a step or a response that cannot be.
     """
 
-    def __init__(self, params: WorldParams, spin_dir: npt.ArrayLike, dt_s: float) -> None:
+    def __init__(
+        self,
+        params: WorldParams,
+        spin_dir: npt.ArrayLike,
+        dt_s: float,
+        *,
+        response: Response = "exact",
+        arrays: Arrays | None = None,
+    ) -> None:
+        arrays = Arrays(params.n) if arrays is None else arrays
+        super().__init__(arrays)
+        if response not in _GAINS:
+            raise UsageError(f"response: expected {' or '.join(map(repr, _GAINS))}, got {response!r}")
+        if not 0.0 < dt_s < float("inf"):
+            raise UsageError(f"dt_s: expected a finite step above 0, got {dt_s!r}")
         spin = np.asarray(spin_dir, dtype=np.float64)
+        if spin.ndim != 1 or not np.isin(spin, (-1.0, 1.0)).all():
+            raise UsageError(f"spin_dir: expected 1 (clockwise) and -1 for each rotor, got {spin.tolist()}")
         self.count = spin.shape[0]
+        gain = _GAINS[response]
         coefficients = {
-            "rise_gain": exact_gain(dt_s, params.rise_time_constant_s),
-            "fall_gain": exact_gain(dt_s, params.fall_time_constant_s),
+            "rise_gain": gain(dt_s, params.rise_time_constant_s),
+            "fall_gain": gain(dt_s, params.fall_time_constant_s),
             "max_rise": params.max_rise_rad_s2 * dt_s,
             "max_fall": -params.max_fall_rad_s2 * dt_s,
             "thrust_coefficient": params.thrust_coefficient_n_s2,
@@ -117,24 +156,34 @@ class RotorDynamics:
             "spin_up_coefficient": spin * params.motor_inertia_kg_m2 / dt_s,
         }
         # Spread out to (N, R) once: NumPy broadcasts at three times the price of equal shapes.
-        shape = (params.n, self.count)
-        self._bound: dict[str, Any] = {
-            name: np.ascontiguousarray(np.broadcast_to(value, shape)) for name, value in coefficients.items()
-        } | {"xp": np}
-        self._max_speed = np.ascontiguousarray(np.broadcast_to(params.max_speed_rad_s, shape))
-        self.speed_rad_s = np.zeros(shape)
+        spread = arrays.spread
+        self._bound = {name: spread(name, value, self.count) for name, value in coefficients.items()} | {"xp": self._xp}
+        self._max_speed = spread("max_speed_rad_s", params.max_speed_rad_s, self.count)
+        self._zero = arrays.zeros(self.count)
+        self.speed_rad_s: Any = arrays.zeros(self.count)
         """(N, R) present speeds [rad/s]."""
 
-    def reset(self) -> None:
-        """All rotors at rest."""
-        self.speed_rad_s = np.zeros_like(self.speed_rad_s)
+    @property
+    def speed_rpm(self) -> Any:
+        """(N, R) present speeds [RPM]."""
+        return self.speed_rad_s * RPM_PER_RAD_S
 
-    def limit(self, command_rad_s: FloatArray) -> FloatArray:
+    def reset(self, worlds: Any = None, speed_rpm: npt.ArrayLike = 0.0) -> None:
+        """Rotors at rest, or at an initial speed, such as the vehicle's `derived.hover_rpm`.
+
+        Args:
+            worlds: see `DynamicsBase.reset`.
+            speed_rpm: what broadcasts to (N, R) [RPM]; brought within 0 and the largest speed.
+        """
+        initial = self.limit(self._arrays.spread("speed_rpm", speed_rpm, self.count) / RPM_PER_RAD_S)
+        self.speed_rad_s = self._xp.where(self._chosen(worlds), initial, self.speed_rad_s)
+
+    def limit(self, command_rad_s: Any) -> Any:
         """(N, R) commands brought within 0 and the largest speed [rad/s]."""
-        return np.minimum(np.maximum(command_rad_s, 0.0), self._max_speed)
+        return self._xp.minimum(self._xp.maximum(command_rad_s, self._zero), self._max_speed)
 
     def step(self, target_rad_s: FloatArray, out: FloatArray) -> None:
-        """Advance one step and write thrusts, then torques, into `out`.
+        """Advance one step and write thrusts, then torques, into `out` (libraries whose arrays can be written to).
 
         Args:
             target_rad_s: (N, R) speed commands as `limit` gives them [rad/s].
@@ -142,3 +191,16 @@ class RotorDynamics:
         """
         r = self.count
         self.speed_rad_s, out[:, :r], out[:, r : 2 * r] = _step(target_rad_s, self.speed_rad_s, **self._bound)
+
+    def update(self, command_rpm: Any) -> Any:
+        """Advance one step.
+
+        Args:
+            command_rpm: (N, R) speed commands [RPM]; brought within 0 and the largest speed.
+
+        Returns:
+            (N, 2R): R thrusts along +z body [N], then R reaction torques about +z body [N m].
+        """
+        target = self.limit(command_rpm / RPM_PER_RAD_S)
+        self.speed_rad_s, thrust, torque = _step(target, self.speed_rad_s, **self._bound)
+        return self._xp.concat((thrust, torque), axis=1)

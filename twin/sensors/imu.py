@@ -38,7 +38,7 @@ class Imu:
         UsageError: a value has another shape or is negative.
     """
 
-    __slots__ = ("_bias", "_limit", "_lower", "_noise", "_scratch", "_walk", "_white")
+    __slots__ = ("_bias", "_errors", "_limit", "_lower", "_noise", "_row", "_walk", "_white")
 
     def __init__(self, params: ImuParams, *, tick_us: int, seed: int, worlds: Sequence[int]) -> None:
         n = len(worlds)
@@ -54,12 +54,14 @@ class Imu:
         self._lower = -self._limit
         self._noise = NoiseBlock(seed, worlds, StreamKey.IMU, 2 * _AXES)
         self._bias = np.zeros((n, _AXES))
-        self._scratch = np.empty((n, _AXES))
+        self.reset()
 
     def reset(self) -> None:
         """Bias back to zero, noise from its beginning."""
         self._bias.fill(0.0)
         self._noise.reset()
+        self._errors = np.empty((0, *self._bias.shape))
+        self._row = 0
 
     def sample(self, specific_force_frd: FloatArray, rates_frd: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Measure, once a tick.
@@ -71,15 +73,23 @@ class Imu:
         Returns:
             Accelerometer (N, 3) [m/s^2] and gyroscope (N, 3) [rad/s] in FRD, fresh arrays.
         """
-        normals = self._noise.next()
-        bias, scratch = self._bias, self._scratch
-        out = np.multiply(self._white, normals[:, :_AXES])
-        np.add(out, bias, out=out)
+        row = self._row
+        if row == len(self._errors):
+            self._draw()
+            row = 0
+        self._row = row + 1
+        out = self._errors[row].copy()
         accel, gyro = out[:, :3], out[:, 3:]
         np.add(accel, specific_force_frd, out=accel)
         np.add(gyro, rates_frd, out=gyro)
         np.minimum(out, self._limit, out=out)
         np.maximum(out, self._lower, out=out)
-        np.multiply(self._walk, normals[:, _AXES:], out=scratch)
-        np.add(bias, scratch, out=bias)
         return accel, gyro
+
+    def _draw(self) -> None:
+        """Noise and bias of the next steps: they depend on nothing that is measured, and one by one they cost more."""
+        normals = self._noise.next_block()
+        steps = self._walk * normals[:, :, _AXES:]
+        biases = np.add.accumulate(np.concatenate((self._bias[None], steps)))
+        self._errors = self._white * normals[:, :, :_AXES] + biases[:-1]
+        self._bias = biases[-1]
