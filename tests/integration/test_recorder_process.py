@@ -158,6 +158,7 @@ def test_session_and_no_session_exclude_each_other(tmp_path: Path) -> None:
 
 def test_a_run_that_never_began_leaves_no_file(tmp_path: Path) -> None:
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port of a flight that has just ended
         taken.bind(("127.0.0.1", 4560 + INSTANCE))
         taken.listen()
         flight = take_off(tmp_path, SHORT_S)
