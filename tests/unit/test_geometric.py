@@ -203,7 +203,7 @@ def test_adaptive_carries_a_weight_that_it_does_not_know() -> None:
             speed += 0.004 * (thrust / (1.3 * MASS) - G)
             z += 0.004 * speed
         heights[name] = z
-    assert heights["geometric"] == pytest.approx(-0.3 * G / 28.0, rel=0.02)
+    assert heights["geometric"] == pytest.approx(-0.3 * G / 45.0, rel=0.02)
     assert abs(heights["adaptive"]) < 2e-3  # the piecewise-constant law finds 99 % of it
 
 

@@ -35,7 +35,7 @@ class GeometricGains:
     """Gains of the two loops, each a number or what broadcasts to (N, 3).
 
     The defaults: the attitude loop is as stiff as the PID cascade's; there is no integral, so the vertical is stiff
-    enough that a tenth more mass and a tenth less thrust together are worth 0.08 m.
+    enough that a tenth more mass and a tenth less thrust together are worth 0.05 m.
 
     Attributes:
         position: K_p [1/s^2].
@@ -47,8 +47,8 @@ class GeometricGains:
         UsageError: a value outside of its range.
     """
 
-    position: npt.ArrayLike = (5.0, 5.0, 28.0)
-    velocity: npt.ArrayLike = (3.5, 3.5, 10.0)
+    position: npt.ArrayLike = (5.0, 5.0, 45.0)
+    velocity: npt.ArrayLike = (3.5, 3.5, 12.0)
     attitude: npt.ArrayLike = (180.0, 180.0, 22.0)
     rates: npt.ArrayLike = (28.0, 28.0, 8.0)
 
