@@ -6,6 +6,7 @@ about itself: sequence gaps, bad frames, and picking up again inside a damaged f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,8 @@ class Decoder:
 
     def __init__(self, *, datagrams: bool = False) -> None:
         self.stats = DecodeStats()
+        self.on_messages: Callable[[list[Message]], None] | None = None
+        """Told all good messages too, before whoever feeds handles them."""
         self._datagrams = datagrams
         self._sequences: dict[tuple[int, int], int] = {}
         # No good frame since a damaged one; until then a frame whose checksum cannot be told is not believed.
@@ -84,6 +87,8 @@ class Decoder:
         # pymavlink keeps what it has parsed for as long as part of a frame is waiting.
         del parser.buf[: parser.buf_index]
         parser.buf_index = 0
+        if self.on_messages is not None:
+            self.on_messages(messages)
         return messages
 
     def _bad_data(self, data: bytes) -> None:

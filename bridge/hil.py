@@ -15,6 +15,7 @@ from typing import Any
 
 from pymavlink.dialects.v20 import common
 
+from bridge import timesync
 from bridge.codec import Decoder, Encoder, Message
 from bridge.controls_tracker import LOCKSTEP, ControlsTracker, Verdict
 from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion
@@ -245,6 +246,8 @@ class HilSession:
                 self._controls(message, now)
             elif kind == "COMMAND_LONG" and message.command == common.MAV_CMD_SET_MESSAGE_INTERVAL:
                 self._set_message_interval(message, now)
+            elif kind == "TIMESYNC" and timesync.asks_for_time(message):
+                self._send(timesync.answer(message, now))
 
     def _is_ours(self, message: Message) -> bool:
         system = message.get_srcSystem()

@@ -19,12 +19,20 @@ class SensorEncoder:
     """HIL_SENSOR from samples; a group without a new reading repeats its last values, with its bits clear."""
 
     def __init__(self) -> None:
+        self._accel = (0.0, 0.0, 0.0)
+        self._gyro = (0.0, 0.0, 0.0)
         self._mag = (0.0, 0.0, 0.0)
         self._baro = (0.0, 0.0, 0.0)
 
     def hil_sensor(self, sample: SensorSample) -> Message:
         """The HIL_SENSOR of one tick (id 0, FRD, m/s^2, rad/s, gauss, hPa, degrees C)."""
-        fields = ACCEL | GYRO
+        fields = 0
+        if sample.accel_frd is not None:
+            fields |= ACCEL
+            self._accel = sample.accel_frd
+        if sample.gyro_frd is not None:
+            fields |= GYRO
+            self._gyro = sample.gyro_frd
         if sample.mag_frd_gauss is not None:
             fields |= MAG
             self._mag = sample.mag_frd_gauss
@@ -34,8 +42,8 @@ class SensorEncoder:
         pressure, altitude, temperature = self._baro
         return common.MAVLink_hil_sensor_message(
             sample.time_us,
-            *sample.accel_frd,
-            *sample.gyro_frd,
+            *self._accel,
+            *self._gyro,
             *self._mag,
             pressure,
             0.0,

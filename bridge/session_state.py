@@ -13,6 +13,7 @@ class Phase(Enum):
     CALLING = "calling"
     PACED = "paced"
     LOCKSTEP = "lockstep"
+    FREE = "free-running"
 
 
 class PacedReason(Enum):
@@ -27,6 +28,7 @@ class PacedReason(Enum):
 class SessionStats:
     """Counters since the start, over all connections.
 
+    `skipped` counts the ticks of a free-running session that came too late to be sent.
     `slips` counts the sensors whose answer was expected and came with a later one; they are in `not_expected` too.
     At all times sensors - replies - timeouts - not_expected <= 1.
     """
@@ -37,3 +39,4 @@ class SessionStats:
     not_expected: int = 0
     slips: int = 0
     connections: int = 0
+    skipped: int = 0

@@ -31,5 +31,9 @@ class NoInputError(Lav2HilError):
     """A file does not exist or cannot be read."""
 
 
+class RefusedError(Lav2HilError):
+    """What was asked for is not safe, or not possible here; names the reason and what to do, or the override."""
+
+
 class OutputError(Lav2HilError):
     """A file cannot be written; names the file and the reason."""

@@ -131,8 +131,8 @@ class SensorSample:
     """
 
     time_us: int
-    accel_frd: Vec3
-    gyro_frd: Vec3
+    accel_frd: Vec3 | None
+    gyro_frd: Vec3 | None
     mag_frd_gauss: Vec3 | None
     baro: BaroSample | None
     gps: GpsFix | None

@@ -13,6 +13,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from lav2_hil.precise_wait import precise_loop
+
 Result = TypeVar("Result")
 
 BUSY_S = 0.002
@@ -39,10 +41,10 @@ class BusySelector(selectors.EpollSelector):
         return poll(timeout - BUSY_S) if timeout > BUSY_S else ready
 
 
-def run(main: Coroutine[Any, Any, Result], *, busy: bool) -> Result:
-    """`asyncio.run`, and busy if asked to and if another processor is there for the other side."""
+def run(main: Coroutine[Any, Any, Result], *, busy: bool, precise: bool = False) -> Result:
+    """`asyncio.run`, and busy if asked to and if another processor is there for the other side; or on time."""
     busy = busy and len(os.sched_getaffinity(0)) > 1
-    with asyncio.Runner(loop_factory=_busy_loop if busy else None) as runner:
+    with asyncio.Runner(loop_factory=precise_loop if precise else _busy_loop if busy else None) as runner:
         return runner.run(main)
 
 

@@ -14,8 +14,12 @@ from firmware_profiles.errors import Lav2HilError
 from lav2_hil.exitcodes import ExitCode, exit_code_of
 
 _COMMANDS = {
+    "board": "prepare a PX4 board for HITL, or put it back",
+    "doctor": "say why a flight controller will not arm",
     "export": "write a session as a tlog or a table",
     "import": "make a session of a tlog",
+    "params": "compare the parameters of boards, files and profiles",
+    "ports": "list the serial ports, and which may be a board",
     "profiles": "list the vehicles, or show one",
     "replay": "feed a recorded session to bridge and twin again, and compare",
     "run": "connect a flight controller to the twin",

@@ -11,6 +11,7 @@ from firmware_profiles.errors import (
     NoInputError,
     OutputError,
     ProfileError,
+    RefusedError,
     UsageError,
 )
 
@@ -26,6 +27,7 @@ class ExitCode(IntEnum):
     LINK_UNAVAILABLE = 69
     INTERNAL = 70
     IO = 74
+    REFUSED = 77
     INTERRUPTED = 130
     TERMINATED = 143
     CONFIGURATION = 78
@@ -40,6 +42,7 @@ def exit_code_of(error: Lav2HilError) -> ExitCode:
         (DataError, ExitCode.BAD_DATA),
         (NoInputError, ExitCode.NO_INPUT),
         (OutputError, ExitCode.IO),
+        (RefusedError, ExitCode.REFUSED),
     ):
         if isinstance(error, kind):
             return code

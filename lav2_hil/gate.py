@@ -1,19 +1,24 @@
 """The gate: every actuator value passes it, on its way from the flight controller to the twin.
 
 Nothing moves unless the flight controller says armed and still speaks; a value that is not a number stands still; what
-is out of range is brought back (PX4 1.12 sends -0.1 and -1.2). This module stays small: it is tested by mutation.
+is out of range is brought back (PX4 1.12 sends -0.1 and -1.2). And nothing real moves with the simulated flight: a
+board whose own outputs carry its motors is refused. This module stays small: it is tested by mutation.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 
+from firmware_profiles.errors import RefusedError
 from firmware_profiles.signals import CHANNELS, HilControls
 
 MOTOR = (0.0, 1.0)
 """Range of a channel that drives something turning one way, or tilts arms from one end to the other."""
 TWO_WAY = (-1.0, 1.0)
 """Range of a servo, a wheel or a reversible motor."""
+MOTOR_FUNCTIONS = range(101, 113)
+"""PX4's output functions that are motors."""
 
 
 class Gate:
@@ -53,3 +58,37 @@ class Gate:
             else:
                 self.not_finite[channel] += 1
         return values, live
+
+
+def check_real_outputs(
+    functions: Mapping[str, int] | None, driven: Collection[int], *, propellers_are_off: bool
+) -> dict[str, int]:
+    """Refuse HITL on a board whose real outputs would move: PX4 drives them on, with the simulated flight.
+
+    Args:
+        functions: what each real output of the board is told to do, by its parameter; None when it cannot be told.
+        driven: functions that the vehicle uses beside motors (wheels on actuator sets).
+        propellers_are_off: somebody has looked, and takes the responsibility.
+
+    Returns:
+        The outputs that will move.
+
+    Raises:
+        RefusedError: some will, or may, and nobody has looked.
+    """
+    moving = {
+        name: function
+        for name, function in (functions or {}).items()
+        if function in MOTOR_FUNCTIONS or (function > 0 and function in driven)
+    }
+    if propellers_are_off or (functions is not None and not moving):
+        return moving
+    what = (
+        "which motors are on this board's real outputs cannot be told"
+        if functions is None
+        else f"real outputs of this board move in HITL: {', '.join(f'{n} = {f}' for n, f in moving.items())}"
+    )
+    raise RefusedError(
+        f"{what}; take the propellers off (wheels off the ground) and give --propellers-are-off, "
+        "or set these outputs to 0"
+    )

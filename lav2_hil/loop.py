@@ -13,7 +13,6 @@ import logging
 import time
 from typing import Any, Protocol
 
-from bridge.hil import HilSession
 from bridge.session_io import (
     Event,
     ForgetPeer,
@@ -30,14 +29,16 @@ from bridge.session_io import (
     TimerExpired,
 )
 from bridge.session_state import Phase
+from bridge.sessions import Session
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
+from twin.faults import FaultChange
 from twin.twin import Twin
 
 PEER_IGNORED, FAULT = "peer_ignored", "fault"
 LINK_NOTICES = frozenset({PEER_IGNORED, FAULT})
-"""Names of the notices that are the link's and not the session's."""
+"""Names of the notices that are of what is done to the link and the vehicle, and not the session's."""
 
 
 class Listener(Protocol):
@@ -55,6 +56,9 @@ class SessionTap(Protocol):
 
     def event(self, event: Event, now_us: int) -> None:
         """The session is about to be given this event; what follows belongs to its time."""
+
+    def fault(self, change: FaultChange) -> None:
+        """The twin was stepped with this change of its faults; the event of its sample follows."""
 
     def sent(self, frame: bytes) -> None:
         """A frame was given to the transport."""
@@ -82,11 +86,12 @@ class HilLoop:
 
     Attributes:
         frames_dropped: frames that the transport did not take.
+        fault_changes: how often a fault of the vehicle began, changed or ended.
     """
 
     def __init__(
         self,
-        session: HilSession,
+        session: Session,
         transport: Transport,
         twin: Twin,
         actuators: ActuatorMap,
@@ -95,6 +100,7 @@ class HilLoop:
     ) -> None:
         self.session = session
         self.frames_dropped = 0
+        self.fault_changes = 0
         self._transport = transport
         self._twin = twin
         self._actuators = actuators
@@ -105,6 +111,7 @@ class HilLoop:
         self._failed: asyncio.Future[None] | None = None
         self._halted = False
         self._untold: tuple[HilControls | None, SensorSample] | None = None
+        self._changes: list[FaultChange] = []
 
     async def run(self, stop: asyncio.Event) -> None:
         """Open the transport and serve until `stop` is set.
@@ -159,8 +166,12 @@ class HilLoop:
         """Somebody else spoke and was ignored."""
         self._notice(Notice(logging.WARNING, PEER_IGNORED, f"{peer} also wants to be the flight controller: ignored"))
 
-    def link_spoilt(self, text: str) -> None:
-        """The faults of a link that is bad on purpose have changed."""
+    def change_fault(self, change: FaultChange) -> None:
+        """Let a fault of the vehicle begin, change or end, at the twin's next step: a replay can take it there too."""
+        self._changes.append(change)
+
+    def fault_told(self, text: str) -> None:
+        """The faults of a link or a vehicle that is bad on purpose have changed."""
         self._notice(Notice(logging.INFO, FAULT, text))
 
     # The loop
@@ -215,10 +226,21 @@ class HilLoop:
 
     def _step(self, step: StepTwin) -> SensorSample:
         twin = self._twin
+        for change in self._changes:
+            twin.fault(change)
         batch = twin.step(self._actuators.command(step.controls))
         sample = twin.sample_of(batch, step.time_us, truth=step.truth)
+        if self._changes:
+            self._faults_changed()
         self._untold = (step.controls, sample)
         return sample
+
+    def _faults_changed(self) -> None:
+        self.fault_changes += len(self._changes)
+        if self._tap is not None:
+            for change in self._changes:
+                self._tap.fault(change)
+        self._changes = []
 
     def _tell(self) -> None:
         """Tell the listeners of the last step: after its sample has left, while the flight controller computes."""

@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from typing import Any, TextIO
 
-from bridge.hil import HilSession
 from bridge.session_io import Notice
 from bridge.session_state import Phase
+from bridge.sessions import Session
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.gate import Gate
@@ -37,7 +37,7 @@ class Monitor:
     def __init__(
         self,
         settings: Settings,
-        session: HilSession,
+        session: Session,
         transport: Transport,
         twin: Twin,
         gate: Gate,
@@ -54,6 +54,7 @@ class Monitor:
         self._live = self._stream.isatty()
         self._notices: Counter[str] = Counter()
         self._armed = False
+        self._steps = 0
         self._arm_count = 0
         self._max_height_m = 0.0
         self._started_s = time.monotonic()
@@ -70,6 +71,7 @@ class Monitor:
 
     def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
         """Follow arming and height."""
+        self._steps += 1
         if self._first_sensor_s is None:
             self._first_sensor_s = time.monotonic()
         armed = controls is not None and controls.armed
@@ -110,7 +112,7 @@ class Monitor:
         session = self._session
         if session.phase in (Phase.WAITING, Phase.CALLING):
             return f"{session.describe()} at {self._transport.address}"
-        now, sensors = time.monotonic(), session.stats.sensors
+        now, sensors = time.monotonic(), self._ticks()
         then, before = self._last
         self._last = (now, sensors)
         factor = (sensors - before) * 1e-6 * self._twin.tick_us / max(now - then, 1e-9)
@@ -118,6 +120,10 @@ class Monitor:
             f"{session.describe()} | {self._twin.ticks * self._twin.tick_us * 1e-6:.1f} s | {factor:.2f} x | "
             f"{'ARMED' if self._armed else 'disarmed'} | {self._twin.height_m:.2f} m | {self._drops()} dropped"
         )
+
+    def _ticks(self) -> int:
+        """Ticks of simulated time; a board is not sent all of them."""
+        return self._steps if self._settings.hitl else self._session.stats.sensors
 
     def _drops(self) -> int:
         decoded = self._session.decoder.stats
@@ -130,7 +136,7 @@ class Monitor:
         session, settings = self._session, self._settings
         stats, decoded, tracker = session.stats, session.decoder.stats, session.tracker
         now = time.monotonic()
-        simulated = stats.sensors * 1e-6 * self._twin.tick_us
+        simulated = self._ticks() * 1e-6 * self._twin.tick_us
         flown = now - self._first_sensor_s if self._first_sensor_s is not None else 0.0
         truth = self._twin.truth()
         return {
@@ -154,6 +160,7 @@ class Monitor:
             "frames_received": decoded.frames,
             "bad_frames": decoded.bad_frames,
             "lost_frames": decoded.lost_frames,
+            "ticks_skipped": stats.skipped,
             "frames_not_sent": loop.frames_dropped,
             "times_armed": self._arm_count,
             "max_height_m": round(self._max_height_m, 3),

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import logging
 import signal
 import time
 from typing import Any
 
-import msgspec
-
-from bridge.hil import HilSession
+from bridge.free_running import NOT_PX4
+from bridge.link_capacity import capacity_of
 from bridge.session_io import Notice
 from bridge.transport.base import Transport
 from bridge.transport.factory import create_transport
 from bridge.transport.faulty import FaultPlan, FaultyTransport
+from bridge.transport.signed import SignedTransport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
 from lav2_hil.exitcodes import ExitCode
+from lav2_hil.failure_commands import FailureCommands
 from lav2_hil.fault_schedule import FaultSchedule
+from lav2_hil.forwarder import GroundForwarder
+from lav2_hil.ground_stations import targets_of
 from lav2_hil.keyboard import HELP, Keyboard, listening
 from lav2_hil.loop import HilLoop, Listener
 from lav2_hil.monitor import Monitor
@@ -30,6 +34,8 @@ from lav2_hil.session.recorder import SessionRecorder
 from lav2_hil.session.recording import start_recording
 from lav2_hil.settings import Settings
 from lav2_hil.shadow import Shadow
+from lav2_hil.vehicle_fault_schedule import VehicleFaultSchedule
+from twin.faults import FaultChange
 from twin.twin import Twin
 
 logger = logging.getLogger("lav2_hil")
@@ -58,26 +64,48 @@ class Service:
         flown = settings.flown
         self.settings = settings
         inner = create_transport(settings.endpoint) if transport is None else transport
-        self.transport = FaultyTransport(inner, FaultPlan(), settings.seed) if settings.faults else inner
+        wire = FaultyTransport(inner, FaultPlan(), settings.seed) if settings.link_faults else inner
+        key = settings.signing_key
+        self.transport = wire if key is None else SignedTransport(wire, key)
         self.twin = Twin(flown.vehicle, home=settings.home, date=settings.date, seed=settings.seed)
         self.session_params = session_params(
-            settings, datagrams=self.transport.datagrams, speaks_first=self.transport.speaks_first
+            settings,
+            datagrams=self.transport.datagrams,
+            speaks_first=self.transport.speaks_first,
+            every=_every(settings),
         )
-        self.session = HilSession(**msgspec.structs.asdict(self.session_params))
+        self.session = self.session_params.make_session()
         actuators = ActuatorMap(flown.firmware)
         self.monitor = Monitor(settings, self.session, self.transport, self.twin, actuators.gate, expected)
         self._stop = asyncio.Event()
         self._exit_code = ExitCode.OK
         self._ended_by = "request"
-        listeners = (self.monitor, _Duration(self), *listeners)
+        listeners = (self.monitor, _Duration(self), _WrongPeer(self), *listeners)
         self.shadow: Shadow | None = None
         if settings.shadows:
             self.shadow = Shadow(self.twin, settings.profile, settings.shadows, settings.seed, self._tell_listeners)
             listeners = (*listeners, self.shadow)
         self._faults: FaultSchedule | None = None
-        if isinstance(self.transport, FaultyTransport):
-            self._faults = FaultSchedule(settings.faults, self.transport, self.twin.tick_us, self._link_spoilt)
+        if isinstance(wire, FaultyTransport):
+            self._faults = FaultSchedule(settings.link_faults, wire, self.twin.tick_us, self._fault_told)
             listeners = (*listeners, self._faults)
+        self._vehicle_faults = VehicleFaultSchedule(
+            settings.vehicle_faults, self._change_fault, self.twin.tick_us, self._fault_told
+        )
+        if settings.vehicle_faults:
+            listeners = (*listeners, self._vehicle_faults)
+        self.failure_commands = FailureCommands(len(flown.vehicle.rotors), self._change_fault, self._fault_told)
+        self._ground: GroundForwarder | None = None
+        if settings.ground:
+            self._ground = GroundForwarder(
+                targets_of(settings.ground, settings.system - 1),
+                settings.endpoint,
+                self.transport,
+                self.session.decoder,
+                key,
+                lambda message: self.failure_commands.take(message, self.session.system),
+                self._say,
+            )
         self._mqtt: MqttListener | None = None
         if settings.mqtt is not None:
             self._mqtt = MqttListener(
@@ -105,8 +133,11 @@ class Service:
             self._stop.set()
             self.loop.halt()
 
-    def _link_spoilt(self, text: str) -> None:
-        self.loop.link_spoilt(text)
+    def _fault_told(self, text: str) -> None:
+        self.loop.fault_told(text)
+
+    def _change_fault(self, change: FaultChange) -> None:
+        self.loop.change_fault(change)
 
     def _info(self) -> Info:
         """What runs, for those who listen to MQTT."""
@@ -140,11 +171,18 @@ class Service:
             OutputError: the session file cannot be made.
             TwinDivergedError: the physics broke down.
         """
-        if self._mqtt is None:
-            return await self._serve()
-        async with self._mqtt:
+        async with contextlib.AsyncExitStack() as beside:
+            for process in (self._mqtt, self._ground):
+                if process is not None:
+                    await beside.enter_async_context(process)
             exit_code, summary = await self._serve()
-        return exit_code, summary | {"mqtt": self._mqtt.summary()}
+        if self._mqtt is not None:
+            summary["mqtt"] = self._mqtt.summary()
+        if self._ground is not None:
+            summary["ground"] = self._ground.summary()
+        if isinstance(self.transport, SignedTransport):
+            summary["signing"] = self.transport.summary()
+        return exit_code, summary
 
     async def _serve(self) -> tuple[ExitCode, dict[str, Any]]:
         recorder = self._start_recorder() if self.settings.record else None
@@ -162,6 +200,8 @@ class Service:
             summary["shadow"] = self.shadow.summary()
         if self._faults is not None:
             summary["faults"] = self._faults.counts()
+        if self.loop.fault_changes:
+            summary["vehicle_fault_changes"] = self.loop.fault_changes
         summary["session"] = None if recorder is None else recorder.summary()
         return self._exit_code, summary
 
@@ -176,11 +216,14 @@ class Service:
             endpoint=self.transport.address,
             started_us=time.monotonic_ns() // 1000,
             faults=settings.fault_lines,
+            signed=settings.signing_key is not None,
         )
         recorder = start_recording(settings.session_file, header, self.twin, self._tell_listeners)
         self.loop.record(recorder)
         if self.shadow is not None:
             self.shadow.subscribers.append(recorder.bands)
+        if self._ground is not None:
+            self._ground.subscribers.append(recorder.ground)
         return recorder
 
     async def _run_loop(self, recorder: SessionRecorder | None) -> None:
@@ -188,6 +231,7 @@ class Service:
             asyncio.get_running_loop().add_signal_handler(number, self.stop, signal.Signals(number).name, code)
         if self._faults is not None:
             self._faults.begin()
+        self._vehicle_faults.begin()
         async with asyncio.TaskGroup() as tasks:
             others = [tasks.create_task(self._show_status(), name="status line")]
             if recorder is not None:
@@ -217,6 +261,36 @@ async def _tend(recorder: SessionRecorder) -> None:
     while True:
         await asyncio.sleep(_TEND_S)
         recorder.tend()
+
+
+def _every(settings: Settings) -> int:
+    """Each so manieth tick goes to the board.
+
+    Raises:
+        LinkUnavailableError: the line is too slow for HITL.
+    """
+    if not settings.hitl:
+        return 1
+    vehicle = settings.flown.vehicle
+    capacity = capacity_of(settings.endpoint, vehicle.step_dt_us, vehicle.sensors.gnss.rate_hz, settings.mav_rate)
+    if capacity is None:
+        return 1
+    logger.log(logging.INFO if capacity.every == 1 else logging.WARNING, "%s", capacity.line)
+    return capacity.every
+
+
+class _WrongPeer:
+    """Ends the run when what is there will never fly; the notice says what it is."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
+        pass
+
+    def noticed(self, notice: Notice) -> None:
+        if notice.name == NOT_PX4:
+            self._service.stop(NOT_PX4, ExitCode.LINK_UNAVAILABLE)
 
 
 class _Duration:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bridge.endpoint import Endpoint, TcpOut, parse_endpoint
+from bridge.endpoint import Endpoint, TcpOut, UdpOut, parse_endpoint
+from bridge.signing import SigningKey
 from firmware_profiles.errors import EndpointError, UsageError
 from firmware_profiles.profile import VehicleProfile
-from lav2_hil.faults import LOSING, Fault, worst_delay_s
+from lav2_hil.faults import LOSING, AnyFault, Fault, worst_delay_s
+from lav2_hil.vehicle_faults import VehicleFault, check_fits
 from twin.environment import Home
 
 DEFAULT_HOME = Home(47.397742, 8.545594, 488.0, 0.0)
@@ -47,9 +49,13 @@ class Settings:
         profile_source: the name or path that the flown profile was loaded from.
         record: whether the run is recorded.
         session_file: where; None makes a name in the working directory.
-        faults: of the link, on purpose.
+        faults: of the link and of the vehicle, on purpose.
         mqtt: the broker that the run is published to.
+        ground: where ground stations are expected, to forward to.
+        signing_key: that every frame must be signed with; None where frames are not signed.
         shadows: how many randomised worlds follow the twin.
+        hitl: the flight controller is a board with a clock of its own, and the session free-running.
+        mav_rate: MAV_x_RATE [B/s] that was set by hand on the board; None for PX4's default.
         true_profile: the vehicle that really flies, where it is not `profile`, which then is only the model of it.
     """
 
@@ -68,13 +74,19 @@ class Settings:
     profile_source: str = ""
     record: bool = False
     session_file: Path | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[AnyFault, ...] = ()
     mqtt: TcpOut | None = None
+    ground: tuple[UdpOut, ...] = ()
+    signing_key: SigningKey | None = None
     shadows: int = 0
+    hitl: bool = False
+    mav_rate: int | None = None
     true_profile: VehicleProfile | None = None
 
     def __post_init__(self) -> None:
         _check("--speed", self.speed, "0 (as fast as it goes) or a factor above 0")
+        if self.hitl and self.speed != 1.0:
+            raise UsageError(f"--speed {self.speed:g}: a board's time is the wall clock's, so the speed is 1")
         if self.duration_s is not None:
             _check("--duration", self.duration_s, "seconds of simulated time, 0 or more")
         if self.reply_timeout_s is not None:
@@ -92,11 +104,23 @@ class Settings:
             )
         if self.true_profile is not None:
             _check_alike(self.profile, self.true_profile)
+        for fault in self.vehicle_faults:
+            check_fits(fault, self.flown)
 
     @property
     def flown(self) -> VehicleProfile:
         """The vehicle that really flies: the twin's."""
         return self.profile if self.true_profile is None else self.true_profile
+
+    @property
+    def link_faults(self) -> tuple[Fault, ...]:
+        """The faults of the link."""
+        return tuple(fault for fault in self.faults if isinstance(fault, Fault))
+
+    @property
+    def vehicle_faults(self) -> tuple[VehicleFault, ...]:
+        """The faults of the vehicle."""
+        return tuple(fault for fault in self.faults if isinstance(fault, VehicleFault))
 
     @property
     def fault_lines(self) -> tuple[str, ...]:

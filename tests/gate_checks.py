@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from firmware_profiles.errors import RefusedError
 from firmware_profiles.signals import HilControls
 
 ALL = dict.fromkeys(range(16), (0.0, 1.0))
@@ -122,6 +123,56 @@ def two_calls_do_not_share_their_lists(module: Any) -> None:
     assert_still(gate, None)
 
 
+def refusal(module: Any, functions: dict[str, int] | None, driven: set[int], *, off: bool = False) -> str | None:
+    """Why it is refused, if it is."""
+    try:
+        module.check_real_outputs(functions, driven, propellers_are_off=off)
+    except RefusedError as error:
+        return str(error)
+    return None
+
+
+def motors_on_real_outputs_are_refused(module: Any) -> None:
+    for function in range(-1, 500):
+        text = refusal(module, {"PWM_AUX_FUNC3": function, "PWM_MAIN_FUNC1": 0}, set())
+        if 101 <= function <= 112:
+            assert text is not None
+            assert f"PWM_AUX_FUNC3 = {function}" in text
+            assert "PWM_MAIN_FUNC1" not in text
+            assert "--propellers-are-off" in text
+            assert "\n" not in text
+        else:
+            assert text is None
+
+
+def what_the_vehicle_drives_is_refused_too(module: Any) -> None:
+    """Wheels on actuator sets, as lav2 has them; what is off is off, whatever is driven."""
+    functions = {"PWM_MAIN_FUNC5": 301, "PWM_MAIN_FUNC6": 302, "PWM_MAIN_FUNC7": 201, "PWM_MAIN_FUNC8": 0}
+    text = refusal(module, functions, {0, 301, 302})
+    assert text is not None
+    assert "PWM_MAIN_FUNC5 = 301, PWM_MAIN_FUNC6 = 302;" in text
+    assert refusal(module, functions, {303}) is None
+    assert refusal(module, {"PWM_MAIN_FUNC8": 0}, {0}) is None
+    assert refusal(module, {"PWM_MAIN_FUNC8": -1}, {-1}) is None
+    assert refusal(module, {"PWM_MAIN_FUNC8": 1}, {1}) is not None
+    assert refusal(module, {}, {301}) is None
+
+
+def what_cannot_be_told_is_refused(module: Any) -> None:
+    text = refusal(module, None, set())
+    assert text is not None
+    assert "cannot be told" in text
+    assert "--propellers-are-off" in text
+
+
+def who_has_looked_is_told_what_moves(module: Any) -> None:
+    functions = {"PWM_MAIN_FUNC1": 101, "PWM_MAIN_FUNC2": 0, "PWM_MAIN_FUNC5": 301}
+    off = {"propellers_are_off": True}
+    assert module.check_real_outputs(functions, {301}, **off) == {"PWM_MAIN_FUNC1": 101, "PWM_MAIN_FUNC5": 301}
+    assert module.check_real_outputs(None, {301}, **off) == {}
+    assert module.check_real_outputs({"A": 0}, {301}, propellers_are_off=False) == {}
+
+
 CHECKS: tuple[Callable[[Any], None], ...] = (
     ranges_are_those_of_motors_and_of_what_turns_both_ways,
     armed_and_fresh_passes_unchanged,
@@ -135,4 +186,8 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     unused_channels_stay_still,
     px4_1_12_cannot_move_anything,
     two_calls_do_not_share_their_lists,
+    motors_on_real_outputs_are_refused,
+    what_the_vehicle_drives_is_refused_too,
+    what_cannot_be_told_is_refused,
+    who_has_looked_is_told_what_moves,
 )

@@ -21,9 +21,10 @@ from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.loop import HilLoop
 from lav2_hil.session.header import make_header, session_params
 from lav2_hil.session.reader import Session, read_session
-from lav2_hil.session.records import Kind, Record, notice_data, pack_truth, record_of
+from lav2_hil.session.records import Kind, Record, fault_data, notice_data, pack_truth, record_of
 from lav2_hil.session.truth import TRUTH_EVERY, TruthThinner, encode_truth
 from lav2_hil.settings import Settings
+from twin.faults import FaultChange
 from twin.twin import Twin
 
 DEMO = Path(__file__).parent / "data" / "sessions" / "demo.mcap"
@@ -60,6 +61,9 @@ class MemoryTap:
     def event(self, event: Event, now_us: int) -> None:
         self._now_us = now_us
         self.records.append(record_of(event, now_us))
+
+    def fault(self, change: FaultChange) -> None:
+        self.records.append(Record(Kind.FAULT, self._now_us, fault_data(change)))
 
     def sent(self, frame: bytes) -> None:
         self.records.append(Record(Kind.SENT, self._now_us, frame))

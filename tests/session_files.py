@@ -14,10 +14,11 @@ from bridge.session_io import LinkDown, LinkUp, Notice, Pause, Received, Refused
 from firmware_profiles.loader import load_profile
 from lav2_hil.session.framing import HEADER
 from lav2_hil.session.header import Header, make_header, session_params
-from lav2_hil.session.records import Kind, Record, notice_data, pack_truth, record_of
+from lav2_hil.session.records import Kind, Record, fault_data, notice_data, pack_truth, record_of
 from lav2_hil.session.truth import TRUTH_EVERY, TruthThinner, encode_truth
 from lav2_hil.session.writer import SessionWriter
 from lav2_hil.settings import Settings
+from twin.faults import FaultChange
 
 STARTED_US = 5_000_000
 STARTED_UTC = datetime(2026, 6, 1, 12, 30, 0, 123_456, UTC)
@@ -53,6 +54,8 @@ def records(ticks: int = 1500) -> list[Record]:
     ]
     made.append(Record(Kind.NOTICE, STARTED_US + 7, notice_data(Notice(30, "a_name", 'says "ü"'))))
     made.append(Record(Kind.SHADOW, STARTED_US + 8, b'{"time_us":8}'))
+    made.append(Record(Kind.FAULT, STARTED_US + 9, fault_data(FaultChange("gps", "jump", (1 / 3, 0.0, -2.0)))))
+    made.append(Record(Kind.GROUND, STARTED_US + 10, bytes(range(30))))
     for tick in range(1, ticks + 1):
         time_us = STARTED_US + 4000 * tick
         made.append(record_of(Received(os.urandom(40)), time_us))

@@ -1,4 +1,4 @@
-"""`make bench`: what a lockstep tick costs, alone and with its listeners, and what each model costs.
+"""`make bench`: what a tick costs, alone and with its listeners, what each model costs, how late sensors leave in HITL.
 
 Prints a table and writes bench.json: {"figure": {"value", "unit", "floor", "ratio", "spread"}}. Runs are interleaved,
 values are medians of five; the machine's own speed cancels in the ratios.
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_models
+import bench_pacing
 import numpy as np
 from bench_tick import PROFILE, lockstep_ticks_us, null_tick_us, spare_port
 from pymavlink.dialects.v20 import common
@@ -161,7 +162,7 @@ def _figure(values: list[float], floor: float | None = None, unit: str = "us") -
 
 def main() -> None:
     """Measure, print, write bench.json."""
-    figures = measure() | bench_models.measure()
+    figures = measure() | bench_models.measure() | bench_pacing.measure()
     print(f"{'figure':<36}{'median':>11}{'min':>11}{'max':>11}{'floor':>10}{'ratio':>8}")
     for name, figure in figures.items():
         low, high = figure["spread"]

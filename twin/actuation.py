@@ -12,6 +12,7 @@ from twin.dynamics.delay import CommandDelay
 from twin.dynamics.ground_drive import GroundDriveActuatorAdapter
 from twin.dynamics.rotor import RotorDynamics
 from twin.dynamics.rotor_effects import RotorEffects
+from twin.dynamics.rotor_faults import RotorFaults
 from twin.dynamics.tilt import TiltServo
 from twin.engine.mujoco_cpu import MujocoCpu
 from twin.frames import rotation_of_quat
@@ -38,6 +39,7 @@ class Actuation:
         effects: of battery and air on the rotors; its surfaces may be set.
         ground_drive: between the commanded speeds of the sides and their servos.
         tilt: of the arms.
+        rotor_faults: what is wrong with the rotors; None while nothing is. May be set between two ticks.
     """
 
     def __init__(self, vehicle: VehicleParams, params: WorldParams, engine: MujocoCpu, seed: int) -> None:
@@ -57,6 +59,7 @@ class Actuation:
         adapts = GroundDriveActuatorAdapter.needed(params.ground_drive)
         self.ground_drive = GroundDriveActuatorAdapter(params.ground_drive, dt_s, seed=seed) if adapts else None
         self.tilt = None if tilt is None else TiltServo(tilt, engine.ctrl[:, -1:], dt_s)
+        self.rotor_faults: RotorFaults | None = None
         self._wanted = self._drag_enu = self._wanted_sides = np.zeros(0)
 
     def reset(self) -> None:
@@ -94,10 +97,14 @@ class Actuation:
         if self._delay is not None:
             target = self._delay.step(target)
         if self.effects is not None:
-            self.rotors.step(target * self.effects.speed_scale, engine.ctrl)
+            target = target * self.effects.speed_scale
+        if self.rotor_faults is not None:
+            target = self.rotor_faults.targets(target, self.rotors.speed_rad_s)
+        self.rotors.step(target, engine.ctrl)
+        if self.rotor_faults is not None:
+            self.rotor_faults.weaken(engine.ctrl)
+        if self.effects is not None:
             self._affect(self.effects)
-        else:
-            self.rotors.step(target, engine.ctrl)
         if self.ground_drive is not None:
             self._sides[:] = self.ground_drive.step(self._wanted_sides)
         if self.tilt is not None:

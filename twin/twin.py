@@ -6,6 +6,7 @@ is `VehicleParams.step_dt_us` of simulated time, counted in whole ticks from the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,6 +20,7 @@ from twin.actuation import Actuation
 from twin.dynamics.rotor_effects import RotorEffects
 from twin.engine.mujoco_cpu import MujocoCpu
 from twin.environment import Home, LocalFrame, magnetic_field_ned_gauss
+from twin.faults import FaultChange, TwinFaults, without_missing
 from twin.frames import (
     FRD_OF_FLU,
     ned_of_enu,
@@ -50,6 +52,8 @@ class SensorBatch:
         mag_frd_gauss: (N, 3) [gauss].
         baro: pressure [hPa], pressure altitude [m], temperature [degrees C], each (N,).
         gnss: the fix that is delivered.
+        missing: of each sensor that a fault silences, in which worlds, (N,); of `fix`, where the receiver has none.
+            None while no sensor has a fault.
     """
 
     accel_frd: FloatArray
@@ -57,6 +61,7 @@ class SensorBatch:
     mag_frd_gauss: FloatArray | None
     baro: tuple[FloatArray, FloatArray, FloatArray] | None
     gnss: GnssBatch | None
+    missing: Mapping[str, npt.NDArray[np.bool_]] | None = None
 
 
 class Twin:
@@ -112,17 +117,28 @@ class Twin:
         self._magnetometer = Magnetometer(sensors.magnetometer, tick_us=tick_us, seed=seed, worlds=worlds)
         self._nothing = np.zeros((n, 3))
         self._gnss = Gnss(sensors.gnss, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._faults = TwinFaults(vehicle, n, seed)
         self.reset()
 
     def reset(self) -> None:
-        """All worlds back at tick 0: at rest at home, rotors standing, noise from its beginning."""
+        """All worlds back at tick 0: at rest at home, rotors standing, noise from its beginning. Faults stay."""
         self.ticks = 0
         self._engine.reset()
         self._actuation.reset()
         for sensor in (self._imu, self._barometer, self._magnetometer, self._gnss):
             sensor.reset()
+        self._faults.reset()
         self._specific_force_flu = np.tile(self._gravity_up, (self.n, 1))
         self._rates_flu = np.zeros((self.n, 3))
+
+    def fault(self, change: FaultChange, worlds: npt.NDArray[np.bool_] | None = None) -> None:
+        """Let a fault begin, change or end from the next `move` on, in the worlds that are named, (N,), or in all.
+
+        Raises:
+            UsageError: the vehicle has no such part, or that cannot go wrong with it.
+        """
+        self._faults.change(change, worlds)
+        self._actuation.rotor_faults = self._faults.rotors
 
     def step(self, command: ActuatorCommand) -> SensorBatch:
         """Advance all worlds by one tick and read their sensors: `move`, then `sense`."""
@@ -170,12 +186,13 @@ class Twin:
         if self._gnss.due(tick):
             pos_ned, vel_ned = ned_of_enu(engine.pos_enu), ned_of_enu(engine.vel_enu)
         gnss = self._gnss.sample(tick, pos_ned, vel_ned)
-        return SensorBatch(accel, gyro, mag, baro, gnss)
+        batch = SensorBatch(accel, gyro, mag, baro, gnss)
+        return self._faults.read(tick, batch) if self._faults.sensors else batch
 
     def sample_of(self, batch: SensorBatch, time_us: int, world: int = 0, *, truth: bool = False) -> SensorSample:
         """One world's readings as the values that go to a flight controller."""
         mag, baro, gnss = batch.mag_frd_gauss, batch.baro, batch.gnss
-        return SensorSample(
+        sample = SensorSample(
             time_us,
             vec3(batch.accel_frd[world]),
             vec3(batch.gyro_frd[world]),
@@ -184,6 +201,7 @@ class Twin:
             None if gnss is None else self._fix(gnss, world),
             self.truth(world) if truth else None,
         )
+        return sample if batch.missing is None else without_missing(sample, batch.missing, world)
 
     def _fix(self, gnss: GnssBatch, world: int) -> GpsFix:
         params = self._gnss_params

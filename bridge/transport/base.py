@@ -84,6 +84,14 @@ class Transport(ABC):
             False when it was dropped, because there is no peer or because more than `WRITE_LIMIT` bytes wait already.
         """
 
+    def waiting(self) -> int:
+        """Bytes that were taken and are known not to have left yet; 0 where that cannot be known."""
+        return 0
+
+    def pass_on(self, data: bytes) -> bool:
+        """Send a frame that somebody else has made, as it is; where the link is signed, so is the frame already."""
+        return self.write(data)
+
     def unpin(self) -> None:  # noqa: B027 - most links have nobody to forget
         """Forget a peer that has fallen silent, so that another may take its place.
 

@@ -74,6 +74,10 @@ class FaultyTransport(Transport):
         self.dropped += 1
         return False
 
+    def waiting(self) -> int:
+        """Of the inner transport; what a fault delays is not counted, as if it were on its way already."""
+        return self._inner.waiting()
+
     @property
     def is_open(self) -> bool:
         """Whether there is a link to spoil."""

@@ -6,6 +6,7 @@ spins for as long as the device takes nothing (pyserial issue 280), and its asyn
 
 from __future__ import annotations
 
+import array
 import asyncio
 import errno
 import fcntl
@@ -19,6 +20,7 @@ import serial
 from bridge.endpoint import DEFAULT_BAUD, Serial
 from bridge.transport.base import WRITE_LIMIT, LinkHandler, Nobody, Transport
 from bridge.transport.holders import holders
+from bridge.transport.send_queue import SendQueue
 from firmware_profiles.errors import LinkUnavailableError
 
 REOPEN_S = 0.25
@@ -50,7 +52,7 @@ class SerialTransport(Transport):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._port: serial.Serial | None = None
         self._fd = -1
-        self._unsent = bytearray()
+        self._unsent = SendQueue(WRITE_LIMIT)
         self._closing = asyncio.Event()
         self._reopening: asyncio.Task[None] | None = None
         self._reopen_path = device
@@ -71,14 +73,16 @@ class SerialTransport(Transport):
         self._attach(port)
 
     def write(self, data: bytes) -> bool:
-        """Send one frame. What the device does not take at once waits, within `WRITE_LIMIT`."""
+        """Send one frame. What the device does not take at once waits, within `WRITE_LIMIT`; of sensors, the newest."""
         unsent = self._unsent
-        if self._port is None or len(unsent) > WRITE_LIMIT:
+        if self._port is None:
             self.dropped += 1
             return False
         if unsent:
-            unsent += data
-            return True
+            superseded = unsent.superseded
+            taken = unsent.add(data)
+            self.dropped += unsent.superseded - superseded + (not taken)
+            return taken
         try:
             sent = os.write(self._fd, data)
         except BlockingIOError:
@@ -88,10 +92,19 @@ class SerialTransport(Transport):
             self.dropped += 1
             return False
         if sent < len(data):
-            unsent += data[sent:]
+            unsent.add(data, sent)
             assert self._loop is not None
             self._loop.add_writer(self._fd, self._writable)
         return True
+
+    def waiting(self) -> int:
+        """What the device has not taken, and what waits in its driver."""
+        if self._port is None:
+            return 0
+        in_driver = array.array("i", (0,))
+        with suppress(OSError):  # a driver that does not say
+            fcntl.ioctl(self._fd, termios.TIOCOUTQ, in_driver)
+        return self._unsent.size + in_driver[0]
 
     async def close(self) -> None:
         """Close the device at once, without waiting for unsent bytes."""
@@ -136,13 +149,13 @@ class SerialTransport(Transport):
 
     def _writable(self) -> None:
         try:
-            sent = os.write(self._fd, self._unsent)
+            while self._unsent:
+                self._unsent.sent(os.write(self._fd, self._unsent.head()))
         except BlockingIOError:
             return
         except OSError as error:
             self._lose(self._port, error)
             return
-        del self._unsent[:sent]
         if not self._unsent and self._loop is not None:
             self._loop.remove_writer(self._fd)
 

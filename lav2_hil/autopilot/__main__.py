@@ -9,9 +9,10 @@ import sys
 
 import click
 
-from bridge.endpoint import Endpoint, parse_endpoint
+from bridge.endpoint import parse_endpoint
 from firmware_profiles.errors import Lav2HilError
 from firmware_profiles.loader import load_profile
+from lav2_hil.autopilot.board_process import BoardProcess
 from lav2_hil.autopilot.mission import load_mission
 from lav2_hil.autopilot.process import AutopilotProcess
 from lav2_hil.busy_wait import run
@@ -28,27 +29,45 @@ LAST_INSTANCE = 249
 @click.option("--mission", help="What to do; without one it waits for a ground station.")
 @click.option("--busy-wait", is_flag=True, help="Look for the next sensor instead of sleeping until it comes.")
 @click.option("--until-eof", is_flag=True, help="End when standard input does, so that no starter is outlived.")
+@click.option("--hitl", is_flag=True, help="Be a board in HITL: a clock of its own, on a device such as /dev/pts/3.")
+@click.option("--usb", is_flag=True, help="With --hitl: the device is USB, silent until it has seen a HEARTBEAT.")
+@click.option("--sys-hitl", type=click.IntRange(0, 1), default=1, help="With --hitl: SYS_HITL at the first boot.")
 def main(
-    profile: str, simulator: str | None, instance: int, mission: str | None, busy_wait: bool, until_eof: bool
+    profile: str,
+    simulator: str | None,
+    instance: int,
+    mission: str | None,
+    busy_wait: bool,
+    until_eof: bool,
+    hitl: bool,
+    usb: bool,
+    sys_hitl: int,
 ) -> None:
     """Fly the vehicle that a simulator shows."""
     logging.basicConfig(level=logging.INFO, format="autopilot: %(levelname)s: %(message)s")
     endpoint = parse_endpoint(simulator if simulator is not None else f"tcp:127.0.0.1:{4560 + instance}")
     try:
-        run(_fly(profile, endpoint, instance, mission, until_eof), busy=busy_wait)
+        loaded = None if mission is None else load_mission(mission)
+        process: AutopilotProcess | BoardProcess
+        if hitl:
+            process = BoardProcess(load_profile(profile), endpoint, instance, loaded, usb=usb, sys_hitl=sys_hitl)
+        else:
+            process = AutopilotProcess(load_profile(profile), endpoint, instance, loaded)
+        run(_fly(process, until_eof), busy=busy_wait)
     except KeyboardInterrupt:  # click would end the line
         sys.exit(ExitCode.INTERRUPTED)
 
 
-async def _fly(profile: str, endpoint: Endpoint, instance: int, mission: str | None, until_eof: bool) -> None:
-    loaded = None if mission is None else load_mission(mission)
-    process = AutopilotProcess(load_profile(profile), endpoint, instance, loaded)
+async def _fly(process: AutopilotProcess | BoardProcess, until_eof: bool) -> None:
     if until_eof:
         stdin = sys.stdin.fileno()
 
         def look() -> None:
-            if not os.read(stdin, 4096):
+            words = os.read(stdin, 4096)
+            if not words:
                 process.end()
+            for word in words.decode(errors="replace").split():
+                process.command(word)
 
         asyncio.get_running_loop().add_reader(stdin, look)
     await process.run()

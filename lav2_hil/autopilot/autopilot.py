@@ -36,6 +36,8 @@ class Autopilot:
         system: MAVLink system id.
         mission: what to do, if anything.
         report: is given progress and results, as dictionaries that JSON can hold.
+        parameters: that have outlived the last boot; else fresh ones.
+        base_mode: what HEARTBEAT's base_mode has beside the usual.
     """
 
     def __init__(
@@ -44,12 +46,13 @@ class Autopilot:
         system: int,
         mission: Mission | None = None,
         report: Callable[[dict[str, Any]], None] = lambda _: None,
+        parameters: Parameters | None = None,
+        base_mode: int = 0,
     ) -> None:
         tick_s = 1e-6 * profile.vehicle.step_dt_us
-        self.commander = Commander(
-            Estimator(tick_s), VehicleControl(profile, tick_s), Parameters(system), system, tick_s
-        )
-        self.telemetry = Telemetry(self.commander)
+        parameters = Parameters(system) if parameters is None else parameters
+        self.commander = Commander(Estimator(tick_s), VehicleControl(profile, tick_s), parameters, system, tick_s)
+        self.telemetry = Telemetry(self.commander, base_mode)
         self.ground = GroundStationService(self.commander, self.telemetry)
         self.vehicle = Vehicle(self.commander, report)
         self._runner = None if mission is None else MissionRunner(mission, self.vehicle)
@@ -98,17 +101,32 @@ class Autopilot:
         """Take a message of the simulator; a HIL_SENSOR is answered, unless the mission has ended before it."""
         kind = message.get_type()
         if kind == "HIL_SENSOR":
-            return self._sensor(message)
+            time_us = message.time_usec
+            controls = self.sensor(message, time_us)
+            if controls is None:
+                return None
+            mode = _ARMED if self.commander.armed else _DISARMED
+            return self._simulator.encode(
+                common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP)
+            )
         if kind == "HIL_GPS":
-            self._fix = _fix(message)
+            self.gps(message)
         return None
 
-    def _sensor(self, message: Message) -> bytes | None:
+    def gps(self, message: Message) -> None:
+        """Take a HIL_GPS; it counts with the next HIL_SENSOR."""
+        self._fix = _fix(message)
+
+    def sensor(self, message: Message, time_us: int) -> list[float] | None:
+        """Take a HIL_SENSOR that is from this time on the autopilot's clock; gives the 16 controls.
+
+        None when the mission has ended before it.
+        """
         self.settle()
         if self.finished:
             return None
         commander = self.commander
-        commander.time_us = time_us = message.time_usec
+        commander.time_us = time_us
         if message.fields_updated & (ACCEL | GYRO) == ACCEL | GYRO:
             commander.estimator.imu(
                 time_us,
@@ -116,9 +134,7 @@ class Autopilot:
                 (message.xgyro, message.ygyro, message.zgyro),
             )
         self._unsettled = message
-        controls = commander.tick()
-        mode = _ARMED if commander.armed else _DISARMED
-        return self._simulator.encode(common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP))
+        return commander.tick()
 
     def settle(self) -> None:
         """Do the rest of a tick: the slower sensors and the mission.

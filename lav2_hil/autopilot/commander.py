@@ -80,6 +80,14 @@ class Commander:
         """Why it will not arm, in plain words; empty when it will."""
         return self.estimator.arming_faults()
 
+    def tell_faults(self) -> Result:
+        """Say why it would not arm, without arming; while it is armed there is nothing to say."""
+        if self.armed:
+            return Result.TEMPORARILY_REJECTED
+        for fault in self.arming_faults():
+            self.say(common.MAV_SEVERITY_CRITICAL, f"Preflight Fail: {fault}")
+        return Result.ACCEPTED
+
     def arm(self, *, force: bool = False) -> Result:
         """Let the motors turn.
 

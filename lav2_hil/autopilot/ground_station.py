@@ -90,6 +90,8 @@ class GroundStationService:
             if p1 not in (0.0, 1.0):
                 return Result.DENIED, []
             return (commander.arm(force=p2 == FORCE) if p1 else commander.disarm(force=p2 == FORCE)), []
+        if command == common.MAV_CMD_RUN_PREARM_CHECKS:
+            return commander.tell_faults(), []
         if command == common.MAV_CMD_NAV_TAKEOFF:
             return commander.take_off_to_altitude(p7), []
         if command == common.MAV_CMD_NAV_LAND:
@@ -132,15 +134,18 @@ class GroundStationService:
 
     def _parameter_read(self, message: Message) -> list[Message]:
         parameters = self._commander.parameters
-        index = message.param_index if message.param_index >= 0 else parameters.index_of(_name(message.param_id))
-        return [parameters.message(index)] if index is not None and index < len(parameters) else []
+        index = message.param_index
+        if index >= 0:
+            return [parameters.message(index)] if index < len(parameters) else []
+        named = parameters.named(_name(message.param_id))
+        return [] if named is None else [named]
 
     def _parameter_set(self, message: Message) -> list[Message]:
         parameters, name = self._commander.parameters, _name(message.param_id)
         if not parameters.set(name, message.param_value, message.param_type):
             self._commander.say(common.MAV_SEVERITY_WARNING, f"parameter {name} refused")
-        index = parameters.index_of(name)
-        return [] if index is None else [parameters.message(index)]
+        named = parameters.named(name)
+        return [] if named is None else [named]
 
     # The rest
 

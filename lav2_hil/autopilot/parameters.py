@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pymavlink.dialects.v20 import common
 
 INT32 = common.MAV_PARAM_TYPE_INT32
 REAL32 = common.MAV_PARAM_TYPE_REAL32
+_NO_INDEX = 65535
 
 
 @dataclass(slots=True)
@@ -40,10 +42,14 @@ class Parameters:
     """A table of parameters, by name and by index.
 
     What is in it either has an effect or is what ground stations and SDKs look for (calibration ids).
+
+    Args:
+        system: MAVLink system id.
+        more: further parameters, or others of the same names.
     """
 
-    def __init__(self, system: int) -> None:
-        self._table = {
+    def __init__(self, system: int, more: Mapping[str, Parameter] | None = None) -> None:
+        self._table: dict[str, Parameter] = {
             "CAL_ACC0_ID": Parameter(INT32, 1310988, 0, 2**24 - 1),
             "CAL_GYRO0_ID": Parameter(INT32, 1310988, 0, 2**24 - 1),
             "CAL_MAG0_ID": Parameter(INT32, 197388, 0, 2**24 - 1),
@@ -56,7 +62,8 @@ class Parameters:
             "MPC_Z_V_AUTO_DN": Parameter(REAL32, 1.0, 0.5, 2.0),
             "MPC_Z_V_AUTO_UP": Parameter(REAL32, 1.5, 0.5, 3.0),
             "SYS_AUTOSTART": Parameter(INT32, 0, 0, 999_999),
-        }
+            "SYS_HITL": Parameter(INT32, 0, -1, 2),
+        } | dict(more or {})
         self._names = sorted(self._table)
 
     def __getitem__(self, name: str) -> float:
@@ -67,7 +74,7 @@ class Parameters:
 
     def index_of(self, name: str) -> int | None:
         """The place of a name in the list, or None."""
-        return self._names.index(name) if name in self._table else None
+        return self._names.index(name) if name in self._names else None
 
     def set(self, name: str, wire: float, kind: int) -> bool:
         """Take a value from the wire; False when name, type or range does not fit, and then nothing changes."""
@@ -82,7 +89,16 @@ class Parameters:
 
     def message(self, index: int) -> common.MAVLink_param_value_message:
         """PARAM_VALUE of the parameter at an index."""
-        name = self._names[index]
+        return self._message(self._names[index], index)
+
+    def named(self, name: str) -> common.MAVLink_param_value_message | None:
+        """PARAM_VALUE of the parameter of a name, or None; one that is not listed has an index that is none."""
+        if name not in self._table:
+            return None
+        index = self.index_of(name)
+        return self._message(name, _NO_INDEX if index is None else index)
+
+    def _message(self, name: str, index: int) -> common.MAVLink_param_value_message:
         parameter = self._table[name]
         return common.MAVLink_param_value_message(
             name.encode(), parameter.wire_value(), parameter.kind, len(self._names), index

@@ -20,11 +20,9 @@ from bridge.transport.factory import create_transport
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.autopilot.autopilot import COMPONENT, Autopilot
 from lav2_hil.autopilot.mission import Mission
+from lav2_hil.ground_stations import GROUND_STATION, SDK
 
 logger = logging.getLogger("lav2_hil")
-
-GROUND_STATION, SDK = (18570, 14550), (14580, 14540)
-"""(own port, the other's port); the instance is added to all but the ground station's port."""
 
 
 class GroundLink(asyncio.DatagramProtocol):
@@ -124,6 +122,9 @@ class AutopilotProcess:
     def end(self) -> None:
         """Let `run` come to its end."""
         self._done.set()
+
+    def command(self, text: str) -> None:
+        """A word on standard input: it means nothing here."""
 
     # The simulator's link
 

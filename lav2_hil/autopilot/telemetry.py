@@ -28,10 +28,12 @@ class Telemetry:
 
     Args:
         commander: whose state is told.
+        base_mode: what HEARTBEAT's base_mode has beside the usual.
     """
 
-    def __init__(self, commander: Commander) -> None:
+    def __init__(self, commander: Commander, base_mode: int = 0) -> None:
         self._commander = commander
+        self._base_mode = base_mode
         self._streams: dict[int, tuple[Callable[[], Message | None], int]] = {
             common.MAVLINK_MSG_ID_HEARTBEAT: (self.heartbeat, 1_000_000),
             common.MAVLINK_MSG_ID_SYS_STATUS: (self.sys_status, 1_000_000),
@@ -70,7 +72,7 @@ class Telemetry:
     def heartbeat(self) -> Message:
         """HEARTBEAT as PX4 sends it."""
         commander = self._commander
-        base = common.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED | common.MAV_MODE_FLAG_STABILIZE_ENABLED
+        base = common.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED | common.MAV_MODE_FLAG_STABILIZE_ENABLED | self._base_mode
         if commander.armed:
             base |= common.MAV_MODE_FLAG_SAFETY_ARMED
         status = common.MAV_STATE_ACTIVE if commander.armed else common.MAV_STATE_STANDBY

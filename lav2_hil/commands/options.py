@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-from bridge.endpoint import Endpoint
+from bridge.endpoint import Endpoint, Serial
+from bridge.signing import read_key
 from firmware_profiles.errors import UsageError
 from firmware_profiles.loader import load_profile
 from lav2_hil.faults import read_faults
+from lav2_hil.ground_stations import stations_of
 from lav2_hil.settings import (
     DEFAULT_DATE,
     DEFAULT_HOME,
@@ -55,7 +57,8 @@ _OPTIONS = (
         "fault_options",
         multiple=True,
         metavar="FAULT",
-        help='Spoil the link on purpose: "link loss=0.02 latency=20ms at=12s for=3s", or a .toml file; repeatable.',
+        help='Break link or vehicle on purpose: "link loss=0.02 latency=20ms at=12s for=3s", "rotor2 lost at=12s", '
+        '"gps off", or a .toml file; repeatable.',
     ),
     click.option("--name", help="What the world calls the vehicle: a-z, 0-9, _ and -.  [default: the profile's name]"),
     click.option(
@@ -111,6 +114,11 @@ def settings_of(
     true_profile_name: str | None,
     command: str,
     answers_every_sensor: bool = False,
+    ground: tuple[str, ...] = (),
+    no_ground: bool = False,
+    signing_key: Path | None = None,
+    hitl: bool | None = None,
+    mav_rate: int | None = None,
 ) -> Settings:
     """The settings that the options make; of `instance`, what has not gone into the endpoint.
 
@@ -119,6 +127,7 @@ def settings_of(
     """
     if no_session and session_file is not None:
         raise UsageError("--session and --no-session: expected one of them")
+    is_board = isinstance(endpoint, Serial) if hitl is None else hitl
     return Settings(
         profile=load_profile(profile_name),
         endpoint=endpoint,
@@ -137,6 +146,10 @@ def settings_of(
         session_file=session_file,
         faults=read_faults(fault_options),
         mqtt=None if mqtt is None else parse_broker(mqtt),
+        ground=stations_of(ground, no_ground, hitl=is_board, instance=instance),
+        signing_key=None if signing_key is None else read_key(signing_key),
+        hitl=is_board,
+        mav_rate=mav_rate,
         shadows=shadows or 0,
         true_profile=None if true_profile_name is None else load_profile(true_profile_name),
     )

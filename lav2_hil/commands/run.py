@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +25,32 @@ SIMULATOR_PORT = 4560
 @click.command()
 @click.option("--profile", "profile_name", required=True, help="Vehicle: a shipped name or a path that ends in .toml.")
 @click.option("--endpoint", help="Where PX4 is.  [default: tcpin:127.0.0.1:4560, plus the instance]")
+@click.option(
+    "--ground",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Forward the flight controller to the ground station there; repeatable.  "
+    "[default: of a board 127.0.0.1:14550 and 14540, plus the instance; else none, as PX4 SITL does it itself]",
+)
+@click.option("--no-ground", is_flag=True, help="Forward to no ground station.")
+@click.option(
+    "--signing-key",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Sign every frame with the key in this file (32 bytes or 64 hex digits); take only what is signed with it.",
+)
+@click.option(
+    "--hitl/--sitl",
+    default=None,
+    help="The flight controller is a board with a clock of its own, or a PX4 in lockstep.  "
+    "[default: a board on a serial line, else lockstep]",
+)
+@click.option(
+    "--mav-rate",
+    type=click.IntRange(1),
+    metavar="B/S",
+    help="MAV_x_RATE of the board's port, where it was set by hand.",
+)
 @run_options
 def command(profile_name: str, endpoint: str | None, as_json: bool, **options: Any) -> int:
     """Connect a flight controller to the twin and let it fly."""
@@ -32,7 +59,7 @@ def command(profile_name: str, endpoint: str | None, as_json: bool, **options: A
     warning = endpoint_warning(text)
     if warning:
         logger.warning("%s", warning)
-    exit_code, summary = run(_serve(settings), busy=settings.speed == 0)
+    exit_code, summary = run(_serve(settings), busy=settings.speed == 0, precise=settings.hitl)
     if as_json:
         click.echo(json.dumps(summary))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
@@ -17,7 +18,7 @@ from lav2_hil.settings import Settings
 from lav2_hil.sim import Simulation
 
 NO_MISSION = "none"
-REPLY_TIMEOUT_MS = 2000.0
+REPLY_TIMEOUT_S = 2.0
 """The autopilot is our own, on the same computer: that this is busy must not change the flight."""
 
 
@@ -35,10 +36,10 @@ def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> i
     if wanted is not None:
         load_mission(wanted)
     instance = options["instance"]
-    if options["reply_timeout"] is None and not options["fault_options"]:
-        options["reply_timeout"] = REPLY_TIMEOUT_MS
     endpoint = parse_endpoint(f"tcpin:127.0.0.1:{SIMULATOR_PORT + instance}")
     settings = settings_of(profile_name, endpoint, command="sim", answers_every_sensor=True, **options)
+    if settings.reply_timeout_s is None and not settings.link_faults:
+        settings = dataclasses.replace(settings, reply_timeout_s=REPLY_TIMEOUT_S)
     exit_code, summary = run(_fly(settings, profile_name, instance, wanted), busy=settings.speed == 0)
     if as_json:
         click.echo(json.dumps(summary))

@@ -21,8 +21,8 @@ from lav2_hil.mqtt.pipe import END_OF_RUN, Status, decode_status, encode, socket
 
 if TYPE_CHECKING:
     from bridge.endpoint import TcpOut
-    from bridge.hil import HilSession
     from bridge.session_io import Notice
+    from bridge.sessions import Session
     from bridge.transport.base import Transport
     from firmware_profiles.signals import HilControls, SensorSample
     from twin.twin import Twin
@@ -49,7 +49,7 @@ class MqttListener:
         broker: TcpOut,
         vehicle: str,
         info: Callable[[], Info],
-        session: HilSession,
+        session: Session,
         transport: Transport,
         twin: Twin,
         say: Callable[[int, str], None],

@@ -42,7 +42,7 @@ class Info(Payload, frozen=True, kw_only=True):
 class Health(Payload, frozen=True, kw_only=True):
     """How it runs."""
 
-    link: Annotated[str, _doc(description="waiting, calling, paced or lockstep")]
+    link: Annotated[str, _doc(description="waiting, calling, paced, lockstep or free-running")]
     link_text: str
     rtf: Annotated[float, _doc(description="simulated over wall time, over the last second")]
     timeouts: Annotated[int, _doc(description="answers that did not come in time")]

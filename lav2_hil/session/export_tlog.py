@@ -26,7 +26,7 @@ def export_tlog(session: Session, path: Path) -> dict[str, Any]:
     with path.open("wb") as file:
         for kind, loop_us, data in session.records:
             time_us = clock.wall_ns(loop_us) // 1000
-            if kind is Kind.SENT:
+            if kind is Kind.SENT or kind is Kind.GROUND:
                 file.write(pack_record(time_us, data))
                 to_px4 += 1
             elif kind is Kind.RECEIVED:

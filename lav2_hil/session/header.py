@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 import msgspec
 import numpy as np
 
+from bridge.free_running import FreeRunningSession
 from bridge.hil import HilSession
+from bridge.sessions import Session
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.actuator_map import ActuatorMap
 from lav2_hil.session.rounding import ROUNDING, rounding_fingerprint
@@ -25,7 +27,10 @@ _PACKAGES = ("mujoco", "numpy", "pygeomag", "pymap3d", "pymavlink")
 
 
 class SessionParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What `HilSession` was made with."""
+    """What the session state machine was made with.
+
+    With `hitl` it is a `FreeRunningSession`, which sends each `every`-th tick, and else a `HilSession`.
+    """
 
     period_us: int
     datagrams: bool
@@ -34,6 +39,18 @@ class SessionParams(msgspec.Struct, frozen=True, kw_only=True):
     speed: float
     system: int
     answers_every_sensor: bool
+    hitl: bool = False
+    every: int = 1
+
+    def make_session(self) -> Session:
+        """The session state machine, as at the start."""
+        if self.hitl:
+            return FreeRunningSession(
+                period_us=self.period_us, every=self.every, datagrams=self.datagrams, system=self.system
+            )
+        options = msgspec.structs.asdict(self)
+        del options["hitl"], options["every"]
+        return HilSession(**options)
 
 
 class HomePosition(msgspec.Struct, frozen=True):
@@ -60,7 +77,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         home, date, seed: of the twin.
         session: of the session state machine.
         endpoint: the link.
-        faults: what was done to the link on purpose, one line each.
+        faults: what was to be done to link and vehicle on purpose, one line each.
+        signed: frames were signed on the wire; in the file are those that left before that, and good ones that came.
         versions: of Python and of the packages that may change a bit.
         lav2_hil: version of the recorder, for people.
         cpu_features: what NumPy uses of this processor, and a fingerprint of how the computer rounds.
@@ -79,14 +97,15 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     session: SessionParams
     endpoint: str
     faults: tuple[str, ...] = ()
+    signed: bool = False
     versions: dict[str, str] = {}
     lav2_hil: str = ""
     cpu_features: tuple[str, ...] = ()
     model: VehicleProfile | None = None
 
-    def make_session(self) -> HilSession:
+    def make_session(self) -> Session:
         """The session state machine, as at the start."""
-        return HilSession(**msgspec.structs.asdict(self.session))
+        return self.session.make_session()
 
     def make_twin(self, profile: VehicleProfile | None = None) -> Twin:
         """The twin, as at the start; of another profile if one is given."""
@@ -99,8 +118,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         return ActuatorMap((profile or self.profile).firmware)
 
 
-def session_params(settings: Settings, *, datagrams: bool, speaks_first: bool) -> SessionParams:
-    """The session's parameters for these settings on a link of this kind."""
+def session_params(settings: Settings, *, datagrams: bool, speaks_first: bool, every: int = 1) -> SessionParams:
+    """The session's parameters for these settings on a link of this kind, which carries each so manieth tick."""
     return SessionParams(
         period_us=settings.profile.vehicle.step_dt_us,
         datagrams=datagrams,
@@ -109,6 +128,8 @@ def session_params(settings: Settings, *, datagrams: bool, speaks_first: bool) -
         speed=settings.speed,
         system=settings.system,
         answers_every_sensor=settings.answers_every_sensor,
+        hitl=settings.hitl,
+        every=every,
     )
 
 
@@ -122,6 +143,7 @@ def make_header(
     endpoint: str,
     started_us: int,
     faults: tuple[str, ...] = (),
+    signed: bool = False,
 ) -> Header:
     """The header of a run that starts now."""
     home = settings.home
@@ -140,6 +162,7 @@ def make_header(
         session=session,
         endpoint=endpoint,
         faults=faults,
+        signed=signed,
         versions=versions(),
         lav2_hil=importlib.metadata.version("lav2-hil"),
         cpu_features=cpu_features(),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bridge.session_io import SetSpeed
-from lav2_hil.session.records import Kind, Record, event_of, record_of
+from lav2_hil.session.records import Kind, Record, event_of, fault_of, record_of
 from lav2_hil.session.truth import decode_truth
 
 
@@ -55,6 +55,7 @@ _STRING, _INTEGER, _NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "
 
 FROM_PX4 = _frames("/mavlink/from_px4")
 TO_PX4 = _frames("/mavlink/to_px4")
+FROM_GROUND = _frames("/mavlink/from_ground")
 EVENT = _json("/event", "lav2_hil.Event", {"event": _STRING, "text": _STRING, "speed": _NUMBER})
 TRUTH = _json(
     "/truth",
@@ -101,7 +102,7 @@ SHADOW = _json(
 )
 END = _json("/end", "lav2_hil.End", {"ended_by": _STRING})
 
-CHANNELS = (FROM_PX4, TO_PX4, EVENT, TRUTH, NOTICE, SHADOW, END)
+CHANNELS = (FROM_PX4, TO_PX4, FROM_GROUND, EVENT, TRUTH, NOTICE, SHADOW, END)
 
 _CHANNEL_OF = {
     Kind.RECEIVED: FROM_PX4,
@@ -109,12 +110,14 @@ _CHANNEL_OF = {
     Kind.TRUTH: TRUTH,
     Kind.NOTICE: NOTICE,
     Kind.SHADOW: SHADOW,
+    Kind.GROUND: FROM_GROUND,
     Kind.END: END,
 }
+_OF_FRAMES = (FROM_PX4, TO_PX4, FROM_GROUND)
 _KIND_OF_TOPIC = {channel.topic: kind for kind, channel in _CHANNEL_OF.items()}
 _CHANNELS_OF_KINDS = {kind: _CHANNEL_OF.get(kind, EVENT) for kind in Kind}
 _EVENT_KINDS = {kind.name.lower(): kind for kind in Kind if kind not in _CHANNEL_OF}
-_WITH_VALUES = (Kind.LINK_UP, Kind.LINK_DOWN, Kind.SET_SPEED)
+_WITH_VALUES = (Kind.LINK_UP, Kind.LINK_DOWN, Kind.SET_SPEED, Kind.FAULT)
 _BARE_EVENTS = {
     kind: msgspec.json.encode({"event": name}) for name, kind in _EVENT_KINDS.items() if kind not in _WITH_VALUES
 }
@@ -130,7 +133,7 @@ def message_of(record: Record, time_ns: int) -> tuple[Channel, bytes]:
     """
     kind, _, data = record
     channel = _CHANNELS_OF_KINDS[kind]
-    if channel is FROM_PX4 or channel is TO_PX4:
+    if channel in _OF_FRAMES:
         return channel, _LENGTH.pack(len(data)) + data
     if channel is NOTICE:
         return channel, _log_of_notice(data, time_ns)
@@ -139,7 +142,7 @@ def message_of(record: Record, time_ns: int) -> tuple[Channel, bytes]:
     bare = _BARE_EVENTS.get(kind)
     if bare is not None:
         return channel, bare
-    event = event_of(record)
+    event = event_of(record) if kind is Kind.SET_SPEED else None
     values = {"speed": event.speed} if isinstance(event, SetSpeed) else {"text": data.decode()}
     return channel, msgspec.json.encode({"event": kind.name.lower(), **values})
 
@@ -156,7 +159,7 @@ def record_of_message(topic: str, data: bytes, time_us: int) -> Record | None:
     if kind is None:
         return None
     channel = _CHANNEL_OF[kind]
-    if channel is FROM_PX4 or channel is TO_PX4:
+    if channel in _OF_FRAMES:
         if _LENGTH.unpack_from(data)[0] != len(data) - _LENGTH.size:
             raise ValueError(f"a message of {topic} has a wrong length")
         data = data[_LENGTH.size :]
@@ -183,6 +186,8 @@ def _event(data: bytes, time_us: int) -> Record:
         raise ValueError(f"unknown event {event.event!r}")
     if kind is Kind.SET_SPEED:
         return record_of(SetSpeed(event.speed), time_us)
+    if kind is Kind.FAULT:
+        fault_of(event.text.encode())
     return Record(kind, time_us, event.text.encode())
 
 

@@ -23,8 +23,9 @@ from bridge.session_io import Event, Notice
 from firmware_profiles.signals import SensorSample
 from lav2_hil.session.framing import FRAME, HEADER
 from lav2_hil.session.header import Header
-from lav2_hil.session.records import Kind, notice_data, pack_truth, record_of
+from lav2_hil.session.records import Kind, fault_data, notice_data, pack_truth, record_of
 from lav2_hil.session.writer import Status
+from twin.faults import FaultChange
 from twin.twin import Twin
 
 BATCH = 8 * 1024
@@ -83,6 +84,10 @@ class SessionRecorder:
         self._now_us = now_us
         self._append(*record_of(event, now_us))
 
+    def fault(self, change: FaultChange) -> None:
+        """Write a change of the vehicle's faults down."""
+        self._append(Kind.FAULT, self._now_us, fault_data(change))
+
     def sent(self, frame: bytes) -> None:
         """Write a frame down."""
         self._append(Kind.SENT, self._now_us, frame)
@@ -98,6 +103,10 @@ class SessionRecorder:
     def bands(self, bands: dict[str, Any]) -> None:
         """Write down where the vehicle is among its shadows."""
         self._append(Kind.SHADOW, self._now_us, msgspec.json.encode(bands))
+
+    def ground(self, frame: bytes) -> None:
+        """Write down a frame of a ground station that went to the flight controller."""
+        self._append(Kind.GROUND, self._now_us, frame)
 
     def flush(self, *, may_wait: bool) -> None:
         """Hand over what has come together, if that is enough or old enough."""

@@ -27,6 +27,7 @@ from bridge.session_io import (
     TimerExpired,
 )
 from firmware_profiles.signals import SensorSample
+from twin.faults import FaultChange
 
 
 class Kind(IntEnum):
@@ -41,10 +42,12 @@ class Kind(IntEnum):
     PAUSE = 7
     RESUME = 8
     SET_SPEED = 9
+    FAULT = 10
     SENT = 32
     TRUTH = 33
     NOTICE = 34
     SHADOW = 35
+    GROUND = 36
     LOST = 48
     END = 49
 
@@ -53,10 +56,13 @@ class Record(NamedTuple):
     """One thing that happened.
 
     Attributes:
-        kind: what; up to SET_SPEED an input of the session, from SENT on an outcome.
-        time_us: the loop's monotonic clock, microseconds. Of SENT, TRUTH and NOTICE: the time of the input they follow.
-        data: LINK_UP peer, LINK_DOWN reason (UTF-8); RECEIVED bytes as they came; SET_SPEED float64; SENT one frame;
+        kind: what; up to SET_SPEED an input of the session, FAULT one of the twin, from SENT on an outcome.
+        time_us: the loop's monotonic clock, microseconds. Of FAULT, SENT, TRUTH and NOTICE: the time of the input they
+            follow.
+        data: LINK_UP peer, LINK_DOWN reason (UTF-8); RECEIVED bytes as they came; SET_SPEED float64; FAULT JSON of
+            a `FaultChange`, which the twin is told before the step whose SAMPLED follows; SENT one frame;
             TRUTH `Truth`; NOTICE JSON of level, name, text; SHADOW JSON of bands, which a replay does not give again;
+            GROUND one frame of a ground station that went to the flight controller, which a replay does not give again;
             LOST nothing; END JSON of the run's last words; else empty.
     """
 
@@ -65,6 +71,8 @@ class Record(NamedTuple):
     data: bytes
 
 
+APART = frozenset({Kind.SHADOW, Kind.GROUND})
+"""What comes from other processes, and follows from nothing that is recorded."""
 INPUTS = frozenset(kind for kind in Kind if kind < Kind.SENT)
 
 _TRUTH = struct.Struct("<Q13d")
@@ -154,3 +162,20 @@ def notice_data(notice: Notice) -> bytes:
 def notice_of(data: bytes) -> Notice:
     """The inverse of `notice_data`."""
     return Notice(**msgspec.json.decode(data))
+
+
+_FAULT = msgspec.json.Decoder(FaultChange)
+
+
+def fault_data(change: FaultChange) -> bytes:
+    """A change of the vehicle's faults as a record's data."""
+    return msgspec.json.encode(change)
+
+
+def fault_of(data: bytes) -> FaultChange:
+    """The inverse of `fault_data`.
+
+    Raises:
+        msgspec.MsgspecError: it is none.
+    """
+    return _FAULT.decode(data)

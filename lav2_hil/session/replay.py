@@ -11,14 +11,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bridge.hil import HilSession
 from bridge.session_io import Event, Notice
+from bridge.sessions import Session as SessionMachine
 from bridge.transport.base import LinkHandler, Transport
+from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.signals import SensorSample
 from lav2_hil.loop import LINK_NOTICES, HilLoop
-from lav2_hil.session.records import INPUTS, Kind, Record, event_of, notice_data, notice_of, pack_truth, record_of
+from lav2_hil.session.records import (
+    APART,
+    INPUTS,
+    Kind,
+    Record,
+    event_of,
+    fault_data,
+    fault_of,
+    notice_data,
+    notice_of,
+    pack_truth,
+    record_of,
+)
 from lav2_hil.session.truth import TruthSample, TruthThinner, encode_truth
+from twin.faults import FaultChange, check_change
 from twin.twin import Twin, TwinDivergedError
 
 if TYPE_CHECKING:
@@ -88,12 +102,11 @@ def _whole_turns(session: Session) -> list[Record]:
     end = next((i for i, record in enumerate(records) if record.kind in (Kind.LOST, Kind.END)), len(records))
     if session.incomplete_from_us is not None:
         end = next((i for i in reversed(range(end)) if _begins_turn(records[i])), 0)
-    # Bands come when their process has them: they follow from nothing that is recorded.
-    return [record for record in records[:end] if record.kind is not Kind.SHADOW]
+    return [record for record in records[:end] if record.kind not in APART]
 
 
 def _begins_turn(record: Record) -> bool:
-    return record.kind in INPUTS and record.kind is not Kind.SAMPLED
+    return record.kind in INPUTS and record.kind not in (Kind.SAMPLED, Kind.FAULT)
 
 
 def _is_link_notice(record: Record) -> bool:
@@ -114,6 +127,7 @@ class ReplayLoop(HilLoop):
         self.written = _Tap(session, twin, TruthThinner(recording.truth_every), records)
         super().__init__(session, _NoLink(self._gave_up), twin, header.make_actuators(profile), tap=self.written)
         self._inputs = [record for record in records if record.kind in INPUTS]
+        self._rotors = len((profile or header.profile).vehicle.rotors)
         self._place = 0
         self._record_us = 0
 
@@ -130,7 +144,7 @@ class ReplayLoop(HilLoop):
             TwinDivergedError: the physics broke down.
         """
         record = self._take()
-        if record.kind is Kind.SAMPLED:
+        if record.kind in (Kind.SAMPLED, Kind.FAULT):
             raise AnotherCourseError("the twin was stepped here in the recording, and the session asks for no step now")
         if self._halted:
             raise AnotherCourseError("the session asks for a step of the twin that the recording did not take")
@@ -150,11 +164,20 @@ class ReplayLoop(HilLoop):
 
     def _may_step(self) -> bool:
         """Where a run was told to end, the last step that the session asked for was not taken."""
+        while self._next_is(Kind.FAULT):
+            self.change_fault(self._possible(fault_of(self._take().data)))
         if self._next_is(Kind.SAMPLED):
             self._take()
         else:
             self._halted = True
         return not self._halted
+
+    def _possible(self, change: FaultChange) -> FaultChange:
+        try:
+            check_change(change, self._rotors)
+        except UsageError as error:
+            raise AnotherCourseError(str(error)) from None
+        return change
 
     def _gave_up(self) -> None:
         """The session gave its peer up; the link says that it is gone before anything else happens, if it had one."""
@@ -171,7 +194,7 @@ class _Tap:
     What the link said by itself is no outcome of the session: it is copied from where it stands in the recording.
     """
 
-    def __init__(self, session: HilSession, twin: Twin, truth: TruthThinner, recorded: Sequence[Record]) -> None:
+    def __init__(self, session: SessionMachine, twin: Twin, truth: TruthThinner, recorded: Sequence[Record]) -> None:
         self.records: list[Record] = []
         self.sim_us: list[int] = []
         self._session = session
@@ -198,6 +221,9 @@ class _Tap:
     def event(self, event: Event, now_us: int) -> None:
         self._now_us = now_us
         self._add(record_of(event, now_us))
+
+    def fault(self, change: FaultChange) -> None:
+        self._add(Record(Kind.FAULT, self._now_us, fault_data(change)))
 
     def sent(self, frame: bytes) -> None:
         self._add(Record(Kind.SENT, self._now_us, frame))

@@ -42,6 +42,8 @@ def spare_instance() -> int:
                     (socket.SOCK_DGRAM, 14540),
                 ):
                     probe = stack.enter_context(socket.socket(socket.AF_INET, kind))
+                    # A port that was just in use can be listened at again, but not if somebody does.
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, kind is socket.SOCK_STREAM)
                     probe.bind(("127.0.0.1", port + instance))
             except OSError:
                 continue

@@ -80,6 +80,19 @@ def test_arming_is_refused_with_the_reason() -> None:
     assert bench.commander.armed
 
 
+def test_prearm_checks_tell_the_reasons_and_arm_nothing() -> None:
+    bench = Bench()
+    check = command(common.MAV_CMD_RUN_PREARM_CHECKS)
+    assert (result(bench.ask(check)), bench.told()) == (Result.ACCEPTED, [])
+    bench.estimator.refusals = ["no GPS", "magnetometer is stuck"]
+    assert result(bench.ask(check)) == Result.ACCEPTED
+    assert bench.told() == ["Preflight Fail: no GPS", "Preflight Fail: magnetometer is stuck"]
+    assert not bench.commander.armed
+    bench = flying()
+    assert (result(bench.ask(check)), bench.told()) == (Result.TEMPORARILY_REJECTED, [])
+    assert bench.commander.armed
+
+
 @pytest.mark.parametrize("param", [NAN, math.inf, 2.0, -1.0, 0.6])
 def test_arming_takes_only_one_and_zero(param: float) -> None:
     bench = Bench()

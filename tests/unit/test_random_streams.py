@@ -66,6 +66,11 @@ def test_keys_of_the_sensors_are_distinct_and_fixed() -> None:
         "MAGNETOMETER": 3,
         "GNSS": 4,
         "PARAMETERS": 5,
+        "ACCEL_FAULT": 6,
+        "GYRO_FAULT": 7,
+        "MAG_FAULT": 8,
+        "BARO_FAULT": 9,
+        "GPS_FAULT": 10,
         "STATE_NOISE": 101,
     }
 

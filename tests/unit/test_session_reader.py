@@ -92,6 +92,7 @@ def test_any_mcap_reader_reads_it(whole: Path, written: list[Record]) -> None:
         ("/truth", "json", "jsonschema"): kinds[Kind.TRUTH],
         ("/notice", "json", "jsonschema"): 1,
         ("/shadow", "json", "jsonschema"): 1,
+        ("/mavlink/from_ground", "ros1", "ros1msg"): 1,
         ("/end", "json", "jsonschema"): 1,
     }  # fmt: skip
 

@@ -246,7 +246,9 @@ def test_a_writer_that_is_killed_while_the_loop_is_idle_is_noticed(run: Run) -> 
 def test_signals_for_the_run_do_not_reach_the_file(number: signal.Signals, run: Run, path: Path) -> None:
     for _ in range(20):
         run.tick()
-    time.sleep(0.5)  # it has started
+    deadline = time.monotonic() + 20.0
+    while path.stat().st_size == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)  # it has not started
     os.kill(run.writer, number)
     assert os.getsid(run.writer) != os.getsid(0)
     for _ in range(20):

@@ -1,0 +1,91 @@
+"""What a serial line carries: whether PX4 will enable HIL on it at all, and how many sensors a second fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.endpoint import Endpoint, Serial
+from firmware_profiles.errors import LinkUnavailableError
+
+HIL_SENSOR_BYTES = 74
+"""HIL_SENSOR on the wire, MAVLink 2, id 0."""
+HIL_GPS_BYTES = 51
+HEARTBEAT_BYTES = 21
+HEARTBEAT_HZ = 1
+MIN_HIL_RATE = 5_000
+"""Data rate [B/s] that PX4's side of a line must exceed before PX4 takes HIL messages from it."""
+USB_RATE = 100_000
+"""Data rate [B/s] of PX4's own configuration for USB."""
+BITS_PER_BYTE = 10
+"""8 data bits, a start and a stop bit."""
+USABLE = 0.9
+"""Share of a line that is planned for: what is more than that finds no room when PX4 or this computer is late."""
+MIN_SENSOR_HZ = 50
+"""Below so many sensors a second PX4's rate controller cannot hold a vehicle."""
+
+
+def px4_data_rate(baud: int | None) -> int:
+    """PX4's data rate [B/s] on a line without an explicit MAV_x_RATE: baud over 20; None is USB."""
+    return USB_RATE if baud is None else baud // 20
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How much of a line sensors may take.
+
+    Attributes:
+        every: each so manieth tick is sent.
+        sensor_hz: what that makes a second.
+        line: what was computed, in words.
+    """
+
+    every: int
+    sensor_hz: float
+    line: str
+
+
+def is_usb(device: str) -> bool:
+    """Whether a device is a board's own USB port, which has no baud rate (an adapter, ttyUSB, has one)."""
+    return Path(device).resolve().name.startswith("ttyACM")
+
+
+def capacity_of(endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int | None = None) -> Capacity | None:
+    """What a link carries; None where nothing limits it.
+
+    Args:
+        endpoint: the link.
+        tick_us: the vehicle's time between two IMU readings [us].
+        gps_hz: how often a GPS fix comes.
+        mav_rate: MAV_x_RATE [B/s] where it was set by hand on the board; None for PX4's default.
+
+    Raises:
+        LinkUnavailableError: PX4 would not enable HIL on it, or hardly a sensor fits; with the figures.
+    """
+    if not isinstance(endpoint, Serial) or is_usb(endpoint.device):
+        return None
+    baud = endpoint.baud
+    data_rate = mav_rate or px4_data_rate(baud)
+    if data_rate <= MIN_HIL_RATE:
+        how = f"MAV_x_RATE {mav_rate}" if mav_rate else f"{baud} baud / 20"
+        raise LinkUnavailableError(
+            f"{endpoint.device} at {baud} baud is too slow: PX4's data rate there is {data_rate} B/s ({how}) and it "
+            f"enables HIL only above {MIN_HIL_RATE} B/s; use 921600 baud (or more than 100000), or set MAV_x_RATE on "
+            "the board and give it with --mav-rate"
+        )
+    line_rate = baud / BITS_PER_BYTE
+    room = USABLE * line_rate - gps_hz * HIL_GPS_BYTES - HEARTBEAT_HZ * HEARTBEAT_BYTES
+    tick_hz = 1e6 / tick_us
+    most_hz = max(room / HIL_SENSOR_BYTES, 1e-9)
+    every = max(1, -int(-tick_hz // most_hz))
+    sensor_hz = tick_hz / every
+    if sensor_hz < MIN_SENSOR_HZ:
+        raise LinkUnavailableError(
+            f"{endpoint.device} at {baud} baud is too slow: it carries {line_rate:.0f} B/s, {sensor_hz:.0f} sensors a "
+            f"second, and a vehicle cannot be flown below {MIN_SENSOR_HZ}; use 921600 baud"
+        )
+    line = (
+        f"{baud} baud carries {line_rate:.0f} B/s, {tick_hz:.0f} sensors a second need "
+        f"{tick_hz * HIL_SENSOR_BYTES:.0f}: sensors at {sensor_hz:.4g} Hz"
+    )
+    return Capacity(every, sensor_hz, line)

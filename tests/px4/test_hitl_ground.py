@@ -1,0 +1,38 @@
+"""PX4's own HITL code at the other end of a line, flown by MAVSDK through the forwarder."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mavsdk")
+from hitl.rig import Cable
+from hitl.sdk_pilot import fly, spare_instance
+from px4.px4 import build_of
+from px4.px4_hitl import px4_on_a_line
+
+from lav2_hil.session.check import check_session
+
+pytestmark = [pytest.mark.px4, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+async def test_mavsdk_flies_px4_in_hitl(tmp_path: Path) -> None:
+    build = build_of("nolockstep")
+    if build is None:
+        pytest.skip("no PX4 build without lockstep is named")
+    instance, path, cable = spare_instance(), tmp_path / "run.mcap", Cable(tmp_path)
+    arguments = ["--profile", "px4_iris", "--instance", str(instance), "--session", str(path)]
+    arguments += ["--endpoint", f"{cable.device},921600", "--ground", f"127.0.0.1:{14540 + instance}"]
+    with px4_on_a_line(build, instance, cable.far, tmp_path / "px4") as log:
+        try:
+            summary = await asyncio.to_thread(fly, arguments, instance)
+        except BaseException:
+            print(log.read_text(errors="replace")[-4000:])
+            raise
+    cable.close()
+    ground = summary["ground"]
+    assert (summary["times_armed"], ground["lost"], ground["not_taken"], ground["dropped"]) == (1, False, 0, 0)
+    assert summary["max_height_m"] == pytest.approx(4.0, abs=0.8)
+    assert check_session(path).comparison.identical
