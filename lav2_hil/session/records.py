@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,9 @@ from bridge.session_io import (
     TimerExpired,
 )
 from firmware_profiles.signals import SensorSample
-from twin.faults import FaultChange
+
+if TYPE_CHECKING:
+    from twin.faults import FaultChange
 
 
 class Kind(IntEnum):
@@ -164,9 +166,6 @@ def notice_of(data: bytes) -> Notice:
     return Notice(**msgspec.json.decode(data))
 
 
-_FAULT = msgspec.json.Decoder(FaultChange)
-
-
 def fault_data(change: FaultChange) -> bytes:
     """A change of the vehicle's faults as a record's data."""
     return msgspec.json.encode(change)
@@ -178,4 +177,6 @@ def fault_of(data: bytes) -> FaultChange:
     Raises:
         msgspec.MsgspecError: it is none.
     """
-    return _FAULT.decode(data)
+    from twin.faults import FaultChange  # the recorder's process has no need of arrays
+
+    return msgspec.json.decode(data, type=FaultChange)

@@ -265,8 +265,11 @@ async def test_an_event_on_its_way_to_a_broker_that_dies_is_published_again(brok
         await asyncio.sleep(0.3)
         run.notice("second")
         broker.kill()
+        (publisher,) = run.publishers()
+        os.kill(publisher, signal.SIGSTOP)  # so that it is not back before somebody listens
         broker.start()
         ear = listen(broker)
+        os.kill(publisher, signal.SIGCONT)
         await until(lambda: len(ear.of("lav2/lav2/event")) == 2)
         assert [heard.payload["text"] for heard in ear.of("lav2/lav2/event")] == ["first", "second"]
 

@@ -84,8 +84,9 @@ def test_disk_full_for_the_recorder(duration_s: float | None, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_file_that_may_grow_no_more(tmp_path: Path) -> None:
-    limit = 80_000
-    flight = take_off(tmp_path, SHORT_S, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    limit = 30_000
+    flight = take_off(tmp_path, SHORT_S)
+    resource.prlimit(flight.process.pid, resource.RLIMIT_FSIZE, (limit, limit))  # long before it starts its writer
     summary = flight.ended()
     flew_undisturbed(summary, SHORT_S)
     marked_and_said_once(flight, summary, "File too large")
