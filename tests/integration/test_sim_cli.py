@@ -155,7 +155,7 @@ def test_killed_it_leaves_no_autopilot(started) -> None:
 
 @pytest.mark.slow
 def test_a_vehicle_that_cannot_transform_fails_that_mission_with_a_reason() -> None:
-    result = sim("--profile", "px4_iris", "--mission", "transform", "--json", instance=INSTANCE + 4)
+    result = sim("--profile", "px4_iris", "--mission", "transform", "--json", instance=INSTANCE + 6)
     assert result.returncode == 1
     summary = json.loads(result.stdout)
     assert summary["mission_state"] == "failed"
@@ -163,4 +163,4 @@ def test_a_vehicle_that_cannot_transform_fails_that_mission_with_a_reason() -> N
     assert "cannot transform to drive: no arms" in summary["problems"][0]
     assert summary["max_height_m"] > 2.5
     assert "Traceback" not in result.stderr
-    assert autopilots(INSTANCE + 4) == []
+    assert autopilots(INSTANCE + 6) == []
