@@ -26,7 +26,7 @@ from lav2_hil.doctor.complaints import Cause
 from lav2_hil.settings import Settings
 from lav2_hil.sim import Simulation
 
-INSTANCE = 31
+INSTANCE = 34 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 replace = dataclasses.replace
 Change = Callable[[SensorSample], SensorSample]
 
