@@ -17,30 +17,27 @@ from typing import Any
 from pymavlink.dialects.v20 import common
 
 from bridge import timesync
-from bridge.codec import Decoder, Encoder, Message
-from bridge.controls_tracker import LOCKSTEP, ControlsTracker, Verdict
+from bridge.codec import Message
+from bridge.controls_tracker import LOCKSTEP, Verdict
 from bridge.held_readings import HeldReadings
-from bridge.hil import FIRST_TIME_US, HEARTBEAT_US, SIMULATOR_COMPONENT, WARN_AGAIN_US
 from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps
 from bridge.not_an_autopilot import Diagnosis
+from bridge.session_base import HEARTBEAT_US, WARN_AGAIN_US, SessionBase
 from bridge.session_io import (
     Event,
     LinkDown,
     LinkUp,
-    Notice,
-    Output,
     Pause,
     Received,
     Refused,
     ResetTwin,
     Resume,
     Sampled,
-    Send,
     SetSpeed,
     StepTwin,
     TimerExpired,
 )
-from bridge.session_state import Phase, SessionStats
+from bridge.session_state import Phase
 
 CALL_US = 50_000
 """HEARTBEATs until the board answers; PX4 looks at 80 bytes, which are nearly four of them."""
@@ -54,7 +51,7 @@ NOT_PX4 = "not_px4"
 """Name of the notice that ends a run: whatever is there will never fly."""
 
 
-class FreeRunningSession:
+class FreeRunningSession(SessionBase):
     """One board, over one link.
 
     Args:
@@ -65,25 +62,11 @@ class FreeRunningSession:
     """
 
     def __init__(self, *, period_us: int, every: int = 1, datagrams: bool = False, system: int = 1) -> None:
-        self.stats = SessionStats()
-        self.decoder = Decoder(datagrams=datagrams)
-        self.tracker = ControlsTracker(period_us)
-        self.phase = Phase.WAITING
-        self.paused = False
-        self.time_us = FIRST_TIME_US - period_us
-        """Simulated time: of the newest step."""
-        self.wake_us: int | None = None
-        """Wall time at which `TimerExpired` is wanted; None for never."""
-        self.system: int | None = None
-        """System id of the board; None until it has spoken."""
-        self._period_us = period_us
+        super().__init__(period_us=period_us, datagrams=datagrams, system=system)
         self._every = every
         self._late_us = period_us * every // 2
-        self._encoder = Encoder(system, SIMULATOR_COMPONENT)
         self._sensors = SensorEncoder()
         self._held = HeldReadings()
-        self._out: list[Output] = []
-        self._others: set[int] = set()
         self._told: set[str] = set()
         self._handlers: dict[type[Any], Callable[[Any, int], None]] = {
             Received: self._received,
@@ -97,13 +80,6 @@ class FreeRunningSession:
             SetSpeed: self._unsteered,
         }
         self._forget()
-
-    def handle(self, event: Event, now_us: int) -> list[Output]:
-        """Take one event at a wall time (monotonic, microseconds) and give what follows from it, in order."""
-        out: list[Output] = []
-        self._out = out
-        self._handlers[type(event)](event, now_us)
-        return out
 
     def describe(self) -> str:
         """The state in words, for the status line."""
@@ -119,8 +95,7 @@ class FreeRunningSession:
         self._held.forget()
         self.decoder.forget_sequences()
         self._diagnosis = Diagnosis()
-        self._awaiting_sample = False
-        self._out[:] = [output for output in self._out if type(output) is not StepTwin]
+        self._forget_steps()
         self._due_us = 0  # wall time of the tick that is next, or under way
         self._ticks = 0
         self._heard_us = 0
@@ -196,17 +171,8 @@ class FreeRunningSession:
                 if self._diagnosis.problem is not None:
                     self._tell_once(logging.ERROR, NOT_PX4, self._diagnosis.problem)
                 return False
-            self.system = system
-            self._encoder.system = system
-            self._notice(logging.INFO, "system_found", f"flight controller with system id {system}")
-        if system == self.system:
-            return True
-        if system not in self._others:
-            self._others.add(system)
-            self._notice(
-                logging.WARNING, "other_system", f"system id {system} speaks on the link of {self.system}: ignored"
-            )
-        return False
+            self._found(system)
+        return self._speaks_for_it(system)
 
     def _heartbeat(self, message: Message, now: int) -> None:
         if self.phase is not Phase.CALLING or message.autopilot != common.MAV_AUTOPILOT_PX4:
@@ -299,13 +265,7 @@ class FreeRunningSession:
             self._due_us = now
         next_us = self.time_us + self._period_us
         controls = self.tracker.controls_at(next_us)
-        if controls is not None and controls.termination_suspected and not self._suspected:
-            self._suspected = True
-            self._notice(
-                logging.WARNING,
-                "flight_termination_suspected",
-                "the board fell silent while armed, as it does on flight termination: motors are stopped",
-            )
+        self._suspect_termination(controls, "the board")
         self._awaiting_sample = True
         self._out.append(StepTwin(next_us, controls, False))
 
@@ -346,14 +306,6 @@ class FreeRunningSession:
             f"no HIL_ACTUATOR_CONTROLS in {1e-6 * DIAGNOSE_US:g} s: SYS_HITL was not 1 at boot, HIL_ACT_FUNC1.. are "
             "not set, or the firmware lacks pwm_out_sim; lav2-hil doctor looks into it",
         )
-
-    # Outputs
-
-    def _send(self, message: Message) -> None:
-        self._out.append(Send(self._encoder.encode(message)))
-
-    def _notice(self, level: int, name: str, text: str) -> None:
-        self._out.append(Notice(level, name, text))
 
     def _tell_once(self, level: int, name: str, text: str) -> None:
         if name not in self._told:

@@ -16,36 +16,28 @@ from typing import Any
 from pymavlink.dialects.v20 import common
 
 from bridge import timesync
-from bridge.codec import Decoder, Encoder, Message
-from bridge.controls_tracker import LOCKSTEP, ControlsTracker, Verdict
+from bridge.codec import Message
+from bridge.controls_tracker import LOCKSTEP, Verdict
 from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion
 from bridge.pacing import Pacer
 from bridge.reply_pattern import ReplyPattern
+from bridge.session_base import FIRST_TIME_US, HEARTBEAT_US, WARN_AGAIN_US, SessionBase
 from bridge.session_io import (
-    Event,
     ForgetPeer,
     LinkDown,
     LinkUp,
-    Notice,
-    Output,
     Pause,
     Received,
     Refused,
     ResetTwin,
     Resume,
     Sampled,
-    Send,
     SetSpeed,
     StepTwin,
     TimerExpired,
 )
-from bridge.session_state import PacedReason, Phase, SessionStats
+from bridge.session_state import PacedReason, Phase
 
-FIRST_TIME_US = 1_000_000
-"""The first stamp: PX4's estimator does not like 0."""
-SIMULATOR_COMPONENT = 200
-HEARTBEAT_US = 1_000_000
-WARN_AGAIN_US = 10_000_000
 REFUSED_US = 1_000_000
 """Datagrams refused for so long, and nothing heard: the flight controller's process is gone."""
 CALLS = 10
@@ -59,7 +51,7 @@ TIMEOUTS_APART = 16
 """Two time-outs with fewer answered sensors than this between them: the pattern does not hold."""
 
 
-class HilSession:
+class HilSession(SessionBase):
     """One flight controller in lockstep, over one link.
 
     Args:
@@ -83,31 +75,17 @@ class HilSession:
         system: int = 1,
         answers_every_sensor: bool = False,
     ) -> None:
-        self.stats = SessionStats()
-        self.decoder = Decoder(datagrams=datagrams)
-        self.tracker = ControlsTracker(period_us)
-        self.phase = Phase.WAITING
+        super().__init__(period_us=period_us, datagrams=datagrams, system=system)
         self.paced_reason = PacedReason.LEARNING
-        self.paused = False
-        self.time_us = FIRST_TIME_US - period_us
-        """Stamp of the newest HIL_SENSOR."""
-        self.wake_us: int | None = None
-        """Wall time at which `TimerExpired` is wanted; None for never."""
-        self.system: int | None = None
-        """System id of the flight controller; None until it has spoken."""
-        self._period_us = period_us
         self._datagrams = datagrams
         self._speaks_first = speaks_first
         self._makes_room = datagrams and not speaks_first
         self._timeout_us = reply_timeout_us
         self._speed = speed
         self._answers_every_sensor = answers_every_sensor
-        self._encoder = Encoder(system, SIMULATOR_COMPONENT)
         self._sensor_encoder = SensorEncoder()
         self._pattern = ReplyPattern()
         self._pacer = Pacer()
-        self._out: list[Output] = []
-        self._others: set[int] = set()
         self._sent_us: int | None = None  # wall time at which the newest HIL_SENSOR left
         self._warned_us: int | None = None
         self._warned_of_silence = False
@@ -125,13 +103,6 @@ class HilSession:
             SetSpeed: self._set_speed,
         }
         self._forget_peer()
-
-    def handle(self, event: Event, now_us: int) -> list[Output]:
-        """Take one event at a wall time (monotonic, microseconds) and give what follows from it, in order."""
-        out: list[Output] = []
-        self._out = out
-        self._handlers[type(event)](event, now_us)
-        return out
 
     def describe(self) -> str:
         """The state in words, for the status line."""
@@ -151,8 +122,7 @@ class HilSession:
         self._pattern.forget()
         self.stats.not_expected += self._outstanding  # its answer will never come
         self._outstanding = False
-        self._awaiting_sample = False
-        self._out[:] = [output for output in self._out if type(output) is not StepTwin]
+        self._forget_steps()
         self._last_reply_us = 0
         self._refused_since_us: int | None = None
         self._heard_us: int | None = None
@@ -252,17 +222,8 @@ class HilSession:
     def _is_ours(self, message: Message) -> bool:
         system = message.get_srcSystem()
         if self.system is None:
-            self.system = system
-            self._encoder.system = system
-            self._notice(logging.INFO, "system_found", f"flight controller with system id {system}")
-        if system == self.system:
-            return True
-        if system not in self._others:
-            self._others.add(system)
-            self._notice(
-                logging.WARNING, "other_system", f"system id {system} speaks on the link of {self.system}: ignored"
-            )
-        return False
+            self._found(system)
+        return self._speaks_for_it(system)
 
     def _set_message_interval(self, message: Message, now: int) -> None:
         if message.param1 != common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION:
@@ -360,13 +321,7 @@ class HilSession:
             return
         self._awaiting_sample = True
         controls = self.tracker.controls_at(next_us)
-        if controls is not None and controls.termination_suspected and not self._suspected:
-            self._suspected = True
-            self._notice(
-                logging.WARNING,
-                "flight_termination_suspected",
-                "PX4 fell silent while armed, as it does on flight termination: motors are stopped",
-            )
+        self._suspect_termination(controls, "PX4")
         truth = self._truth_interval_us > 0 and next_us >= self._truth_due_us
         self._out.append(StepTwin(next_us, controls, truth))
 
@@ -475,11 +430,3 @@ class HilSession:
         elif self._timeout_us:
             self._awaited_since_us = now
             self.wake_us = now + self._patience_us()
-
-    # Outputs
-
-    def _send(self, message: Message) -> None:
-        self._out.append(Send(self._encoder.encode(message)))
-
-    def _notice(self, level: int, name: str, text: str) -> None:
-        self._out.append(Notice(level, name, text))

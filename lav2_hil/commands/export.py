@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 
@@ -46,8 +45,5 @@ def command(session: Path, output: Path, force: bool, as_json: bool) -> int:
     with new_file(output, force=force) as unfinished:
         summary = exporter(recorded, unfinished)
     summary = {"session": str(session), "output": str(output), **summary, "damage": recorded.damage}
-    if as_json:
-        click.echo(json.dumps(summary))
-    else:
-        show_summary(summary)
+    show_summary(summary, as_json=as_json)
     return 0

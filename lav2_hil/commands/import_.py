@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -57,8 +56,5 @@ def command(
     with new_file(output, force=force) as unfinished:
         summary = import_recording(records, settings, from_px4.name, unfinished)
     summary = {"recording": str(from_px4), "session": str(output), **summary}
-    if as_json:
-        click.echo(json.dumps(summary))
-    else:
-        show_summary(summary)
+    show_summary(summary, as_json=as_json)
     return 0

@@ -60,10 +60,7 @@ def command(profile_name: str, endpoint: str | None, as_json: bool, **options: A
     if warning:
         logger.warning("%s", warning)
     exit_code, summary = run(_serve(settings), busy=settings.speed == 0, precise=settings.hitl)
-    if as_json:
-        click.echo(json.dumps(summary))
-    else:
-        show_summary(summary)
+    show_summary(summary, as_json=as_json)
     return exit_code
 
 
@@ -76,8 +73,11 @@ async def _serve(settings: Settings) -> tuple[int, dict[str, Any]]:
         raise errors.exceptions[0] from None
 
 
-def show_summary(summary: dict[str, Any]) -> None:
-    """The summary for people."""
+def show_summary(summary: dict[str, Any], *, as_json: bool) -> None:
+    """The summary on stdout: as one JSON document, or for people."""
+    if as_json:
+        click.echo(json.dumps(summary))
+        return
     for key, value in summary.items():
         if value in (0, {}, [], None):
             continue

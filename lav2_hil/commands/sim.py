@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import click
@@ -41,10 +40,7 @@ def command(profile_name: str, mission: str, as_json: bool, **options: Any) -> i
     if settings.reply_timeout_s is None and not settings.link_faults:
         settings = dataclasses.replace(settings, reply_timeout_s=REPLY_TIMEOUT_S)
     exit_code, summary = run(_fly(settings, profile_name, instance, wanted), busy=settings.speed == 0)
-    if as_json:
-        click.echo(json.dumps(summary))
-    else:
-        show_summary(summary)
+    show_summary(summary, as_json=as_json)
     return exit_code
 
 

@@ -20,8 +20,8 @@ import msgspec
 from bridge.capture import CapturePlayer
 from bridge.codec import Decoder
 from bridge.endpoint import Memory
-from bridge.hil import FIRST_TIME_US
 from bridge.recorded_link import merged, with_directions
+from bridge.session_base import FIRST_TIME_US
 from bridge.session_io import LinkDown, LinkUp, Notice, Received, TimerExpired
 from bridge.tlog import TlogRecord, read_damaged_tlog
 from bridge.transport.base import LinkHandler, Transport

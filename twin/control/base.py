@@ -45,6 +45,18 @@ class Entry:
         return f"{self.name} ({', '.join(parts + [f'[{name}]' for name in sorted(self.may)])})"
 
 
+_YAW = ("att_euler", "ang_vel")
+FLIGHT_ENTRIES = (
+    Entry("cmd_pos", frozenset({"pos"}), _YAW, frozenset({"vel", "acc"})),
+    Entry("cmd_vel", frozenset({"vel"}), _YAW, frozenset({"acc"})),
+    Entry("cmd_acc", frozenset({"acc"}), _YAW),
+    Entry("cmd_ctatt", frozenset({"thrust"}), ("att_quat", "att_euler")),
+    Entry("cmd_ctbr", frozenset({"thrust", "ang_vel"})),
+    Entry("cmd_ctbm", frozenset({"thrust", "moment"})),
+)
+"""The ways into a cascade that flies, from position down to moments."""
+
+
 class ControllerBase(ABC):
     """A controller of N worlds.
 

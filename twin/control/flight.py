@@ -17,14 +17,12 @@ from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleParams
 from twin.control.arrays import Arrays, checked
 from twin.control.attitude import attitude_error, error_matrix_table
-from twin.control.base import ControllerBase, Entry
+from twin.control.base import FLIGHT_ENTRIES, ControllerBase
 from twin.control.flight_params import FlightGains, FlightLimits, flight_options
 from twin.control.pid import Pid
 from twin.control.thrust_curve import NormalisedThrust
 from twin.control.thrust_vector import ThrustVector, limit_horizontal
 from twin.frames import quat_of_euler_xyz
-
-_YAW = ("att_euler", "ang_vel")
 
 
 class FlightController(ControllerBase):
@@ -54,14 +52,7 @@ class FlightController(ControllerBase):
         UsageError: a parameter that cannot be.
     """
 
-    entries = (
-        Entry("cmd_pos", frozenset({"pos"}), _YAW, frozenset({"vel", "acc"})),
-        Entry("cmd_vel", frozenset({"vel"}), _YAW, frozenset({"acc"})),
-        Entry("cmd_acc", frozenset({"acc"}), _YAW),
-        Entry("cmd_ctatt", frozenset({"thrust"}), ("att_quat", "att_euler")),
-        Entry("cmd_ctbr", frozenset({"thrust", "ang_vel"})),
-        Entry("cmd_ctbm", frozenset({"thrust", "moment"})),
-    )
+    entries = FLIGHT_ENTRIES
 
     def __init__(
         self,

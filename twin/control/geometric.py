@@ -20,14 +20,12 @@ import numpy.typing as npt
 
 from firmware_profiles.profile import VehicleParams
 from twin.control.arrays import Arrays, checked
-from twin.control.base import ControllerBase, Entry
+from twin.control.base import FLIGHT_ENTRIES, ControllerBase
 from twin.control.flight_params import FlightLimits, flight_options
 from twin.control.so3 import column, cross, dot, rotation_error, times, transposed
 from twin.control.thrust_curve import NormalisedThrust
 from twin.control.thrust_vector import ThrustVector, limit_horizontal
 from twin.frames import quat_of_euler_xyz, rotation_of_xyzw
-
-_YAW = ("att_euler", "ang_vel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +75,7 @@ class GeometricController(ControllerBase):
         UsageError: a parameter that cannot be.
     """
 
-    entries = (
-        Entry("cmd_pos", frozenset({"pos"}), _YAW, frozenset({"vel", "acc"})),
-        Entry("cmd_vel", frozenset({"vel"}), _YAW, frozenset({"acc"})),
-        Entry("cmd_acc", frozenset({"acc"}), _YAW),
-        Entry("cmd_ctatt", frozenset({"thrust"}), ("att_quat", "att_euler")),
-        Entry("cmd_ctbr", frozenset({"thrust", "ang_vel"})),
-        Entry("cmd_ctbm", frozenset({"thrust", "moment"})),
-    )
+    entries = FLIGHT_ENTRIES
 
     def __init__(
         self,
