@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,17 +28,6 @@ def lav2_hil(*arguments: str, **environment: str) -> subprocess.CompletedProcess
         stdin=subprocess.DEVNULL,
         check=False,
     )
-
-
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test starts; those still running at its end are killed."""
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def start(started: list[subprocess.Popen[str]], *arguments: str) -> subprocess.Popen[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import json
 import os
 import pty
@@ -12,56 +11,29 @@ import socket
 import subprocess
 import sys
 import tty
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from pymavlink.dialects.v20 import common
 from scripted_fc import spare_port
+from wrong_feeds import (
+    Change,
+    constant_barometer,
+    few_satellites,
+    strong_magnet,
+    unchanged,
+    without_gps,
+    without_magnetometer,
+)
 
 from bridge.codec import Encoder
 from bridge.endpoint import parse_endpoint
 from firmware_profiles.loader import load_profile
-from firmware_profiles.signals import SensorSample
 from lav2_hil.doctor.complaints import Cause
 from lav2_hil.settings import Settings
 from lav2_hil.sim import Simulation
 
 INSTANCE = 34 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-replace = dataclasses.replace
-Change = Callable[[SensorSample], SensorSample]
-
-
-def unchanged(sample: SensorSample) -> SensorSample:
-    return sample
-
-
-def without_gps(sample: SensorSample) -> SensorSample:
-    return replace(sample, gps=None)
-
-
-def few_satellites(sample: SensorSample) -> SensorSample:
-    return sample if sample.gps is None else replace(sample, gps=replace(sample.gps, satellites=4))
-
-
-def without_magnetometer(sample: SensorSample) -> SensorSample:
-    return replace(sample, mag_frd_gauss=None)
-
-
-def strong_magnet(sample: SensorSample) -> SensorSample:
-    field = sample.mag_frd_gauss
-    return sample if field is None else replace(sample, mag_frd_gauss=(1.6 * field[0], 1.6 * field[1], 1.6 * field[2]))
-
-
-def constant_barometer() -> Change:
-    kept: list[SensorSample] = []
-
-    def change(sample: SensorSample) -> SensorSample:
-        if sample.baro is None:
-            return sample
-        kept.append(sample)
-        return replace(sample, baro=kept[0].baro)
-
-    return change
 
 
 FEEDS: dict[str, tuple[Change, list[Cause]]] = {

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -105,17 +104,6 @@ def test_bands_are_published_while_it_flies(tmp_path: Path) -> None:
     assert heard
     assert all(message.payload["n"] == 3 for message in heard)
     assert tuple(heard[-1].payload["channels"]) == CHANNELS
-
-
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test starts; those still running at its end are killed."""
-    begun: list[subprocess.Popen[str]] = []
-    yield begun
-    for process in begun:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def test_a_killed_shadow_process_does_not_stop_a_flight(started) -> None:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,17 +44,6 @@ def autopilots(instance: int) -> list[int]:
             if b"lav2_hil.autopilot" in words and str(instance).encode() in words and state != "Z":
                 found.append(int(entry.name))
     return found
-
-
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test starts; those still running at its end are killed."""
-    processes: list[subprocess.Popen[str]] = []
-    yield processes
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def test_demo_mission_passes_with_a_summary_and_progress() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,11 +12,20 @@ import pytest
 from px4.pilot import Pilot
 from px4.px4 import MODELS, Px4, build_of, spare_instance
 from pymavlink.dialects.v20 import common
+from wrong_feeds import (
+    Change,
+    constant_barometer,
+    few_satellites,
+    strong_magnet,
+    unchanged,
+    without_barometer,
+    without_gps,
+    without_magnetometer,
+)
 
 from bridge.endpoint import parse_endpoint
 from bridge.param_wire import set_message
 from firmware_profiles.loader import load_profile
-from firmware_profiles.signals import SensorSample
 from lav2_hil.doctor.complaints import Cause
 from lav2_hil.doctor.findings import Finding
 from lav2_hil.doctor.gather import Visit
@@ -27,47 +36,6 @@ from lav2_hil.service import Service
 from lav2_hil.settings import Settings
 
 pytestmark = [pytest.mark.px4, pytest.mark.timeout(180)]
-
-Change = Callable[[SensorSample], SensorSample]
-replace = dataclasses.replace
-
-
-def unchanged(sample: SensorSample) -> SensorSample:
-    return sample
-
-
-def without_gps(sample: SensorSample) -> SensorSample:
-    return replace(sample, gps=None)
-
-
-def few_satellites(sample: SensorSample) -> SensorSample:
-    return sample if sample.gps is None else replace(sample, gps=replace(sample.gps, satellites=4))
-
-
-def without_magnetometer(sample: SensorSample) -> SensorSample:
-    return replace(sample, mag_frd_gauss=None)
-
-
-def without_barometer(sample: SensorSample) -> SensorSample:
-    return replace(sample, baro=None)
-
-
-def strong_magnet(sample: SensorSample) -> SensorSample:
-    field = sample.mag_frd_gauss
-    return sample if field is None else replace(sample, mag_frd_gauss=(1.6 * field[0], 1.6 * field[1], 1.6 * field[2]))
-
-
-def constant_barometer() -> Change:
-    first: list[SensorSample] = []
-
-    def change(sample: SensorSample) -> SensorSample:
-        if sample.baro is None:
-            return sample
-        first.append(sample)
-        return replace(sample, baro=first[0].baro)
-
-    return change
-
 
 FEEDS: dict[str, tuple[Change, list[Cause]]] = {
     "healthy": (unchanged, []),
