@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hitl.test_px4_hitl import young_clock
+from px4.px4_hitl import young_clock
 
 START = """\
 #!/bin/sh

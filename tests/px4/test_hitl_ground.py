@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("mavsdk")
 from hitl.rig import Cable
 from hitl.sdk_pilot import fly, spare_instance
-from px4.px4 import build_of
-from px4.px4_hitl import px4_on_a_line
+from px4.px4_hitl import px4_board
 
 from lav2_hil.session.check import check_session
 
@@ -19,13 +18,10 @@ pytestmark = [pytest.mark.px4, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 async def test_mavsdk_flies_px4_in_hitl(tmp_path: Path) -> None:
-    build = build_of("nolockstep")
-    if build is None:
-        pytest.skip("no PX4 build without lockstep is named")
     instance, path, cable = spare_instance(), tmp_path / "run.mcap", Cable(tmp_path)
     arguments = ["--profile", "px4_iris", "--instance", str(instance), "--session", str(path)]
     arguments += ["--endpoint", f"{cable.device},921600", "--ground", f"127.0.0.1:{14540 + instance}"]
-    with px4_on_a_line(build, instance, cable.far, tmp_path / "px4") as log:
+    with px4_board(tmp_path / "px4", cable.far, instance, serves_ground=False) as log:
         try:
             summary = await asyncio.to_thread(fly, arguments, instance)
         except BaseException:
