@@ -17,10 +17,11 @@ from typing import Any
 from pymavlink.dialects.v20 import common
 
 from bridge import timesync
+from bridge.board_texts import BOARD_SAYS, BoardTexts
 from bridge.codec import Message
 from bridge.controls_tracker import LOCKSTEP, Verdict
 from bridge.held_readings import HeldReadings
-from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps
+from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, odometry
 from bridge.not_an_autopilot import Diagnosis
 from bridge.session_base import HEARTBEAT_US, WARN_AGAIN_US, SessionBase
 from bridge.session_io import (
@@ -68,6 +69,7 @@ class FreeRunningSession(SessionBase):
         self._sensors = SensorEncoder()
         self._held = HeldReadings()
         self._told: set[str] = set()
+        self._texts = BoardTexts()
         self._handlers: dict[type[Any], Callable[[Any, int], None]] = {
             Received: self._received,
             Sampled: self._sampled,
@@ -92,6 +94,7 @@ class FreeRunningSession(SessionBase):
     def _forget(self) -> None:
         """State that belongs to one board between its boot and its end."""
         self.tracker.forget()
+        self.tracker.sensor_sent(self.time_us)  # controls that come before the first sensor are not old
         self._held.forget()
         self.decoder.forget_sequences()
         self._diagnosis = Diagnosis()
@@ -102,7 +105,9 @@ class FreeRunningSession(SessionBase):
         self._since_us = 0
         self._beat_due_us = 0
         self._controls_seen = False
+        self._armed = False
         self._suspected = False
+        self._texts.forget()
         self._frames = self.decoder.stats.frames
 
     def _link_up(self, event: LinkUp, now: int) -> None:
@@ -159,6 +164,9 @@ class FreeRunningSession(SessionBase):
                 self._command(message)
             elif kind == "TIMESYNC" and timesync.asks_for_time(message):
                 self._send(timesync.answer(message, now))
+            elif kind == "STATUSTEXT":
+                for text in self._texts.take(message, now):
+                    self._notice(logging.WARNING, BOARD_SAYS, f"the board says: {text}")
 
     def _is_ours(self, message: Message) -> bool:
         system = message.get_srcSystem()
@@ -265,6 +273,7 @@ class FreeRunningSession(SessionBase):
             self._due_us = now
         next_us = self.time_us + self._period_us
         controls = self.tracker.controls_at(next_us)
+        self._tell_arming(controls is not None and controls.armed)
         self._suspect_termination(controls, "the board")
         self._awaiting_sample = True
         self._out.append(StepTwin(next_us, controls, False))
@@ -293,8 +302,19 @@ class FreeRunningSession(SessionBase):
             self._send(heartbeat())
         if sample.gps is not None:
             self._send(hil_gps(sample.gps))
+        if sample.motion_capture is not None:
+            # By the clock with which TIMESYNC is answered.
+            self._send(odometry(sample.motion_capture, now - (sample.time_us - sample.motion_capture.measured_us)))
         self._send(self._sensors.hil_sensor(sample))
         self.stats.sensors += 1
+
+    def _tell_arming(self, armed: bool) -> None:
+        if armed is not self._armed:
+            self._armed = armed
+            if armed:
+                self._notice(logging.INFO, "armed", "the board has armed")
+            else:
+                self._notice(logging.INFO, "disarmed", "the board has disarmed: motors are stopped")
 
     def _check_controls(self, now: int) -> None:
         if self._controls_seen or now - self._since_us < DIAGNOSE_US:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firmware_profiles.signals import BaroSample, GpsFix, SensorSample, Vec3
+from firmware_profiles.signals import BaroSample, GpsFix, MotionCapturePose, SensorSample, Vec3
 
 
 class HeldReadings:
@@ -22,6 +22,7 @@ class HeldReadings:
         self._mag: Vec3 | None = None
         self._baro: BaroSample | None = None
         self._gps: GpsFix | None = None
+        self._pose: MotionCapturePose | None = None
         self._any = False
 
     def hold(self, sample: SensorSample) -> None:
@@ -34,6 +35,7 @@ class HeldReadings:
         self._mag = sample.mag_frd_gauss or self._mag
         self._baro = sample.baro or self._baro
         self._gps = sample.gps or self._gps
+        self._pose = sample.motion_capture or self._pose
 
     def merged(self, sample: SensorSample) -> SensorSample:
         """A sample that is sent, with what is held; nothing is held any more."""
@@ -41,7 +43,8 @@ class HeldReadings:
             return sample
         self.hold(sample)
         accel, gyro = _mean(self._accels), _mean(self._gyros)
-        whole = SensorSample(sample.time_us, accel, gyro, self._mag, self._baro, self._gps, sample.truth)
+        slower = (self._mag, self._baro, self._gps, sample.truth, self._pose)
+        whole = SensorSample(sample.time_us, accel, gyro, *slower)
         self.forget()
         return whole
 

@@ -18,7 +18,7 @@ from pymavlink.dialects.v20 import common
 from bridge import timesync
 from bridge.codec import Message
 from bridge.controls_tracker import LOCKSTEP, Verdict
-from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion
+from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion, odometry
 from bridge.pacing import Pacer
 from bridge.reply_pattern import ReplyPattern
 from bridge.session_base import FIRST_TIME_US, HEARTBEAT_US, WARN_AGAIN_US, SessionBase
@@ -334,6 +334,8 @@ class HilSession(SessionBase):
         # HIL_SENSOR moves PX4's clock, so it goes last: the rest belongs to the same moment.
         if sample.gps is not None:
             self._send(hil_gps(sample.gps))
+        if sample.motion_capture is not None:
+            self._send(odometry(sample.motion_capture, sample.motion_capture.measured_us))
         if sample.truth is not None and self._truth_interval_us:
             self._truth_due_us = max(self._truth_due_us + self._truth_interval_us, time_us - self._truth_interval_us)
             self._send(hil_state_quaternion(time_us, sample.truth))

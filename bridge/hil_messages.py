@@ -7,12 +7,16 @@ import math
 from pymavlink.dialects.v20 import common
 
 from bridge.codec import Message
-from firmware_profiles.signals import GpsFix, GroundTruth, SensorSample
+from firmware_profiles.signals import GpsFix, GroundTruth, MotionCapturePose, SensorSample
 
 ACCEL, GYRO, MAG, BARO = 0x007, 0x038, 0x1C0, 0x1A00
 """fields_updated by group; PX4 takes a group only when all its bits are set."""
 
 _G = 9.80665
+_NAN = float("nan")
+_UNKNOWN = (_NAN,) * 21
+_DIAGONAL = (0, 6, 11, 15, 18, 20)
+"""Where the variances are among the 21 numbers of a 6 x 6 covariance, its upper right triangle row by row."""
 
 
 class SensorEncoder:
@@ -73,6 +77,35 @@ def hil_gps(fix: GpsFix) -> Message:
         down,
         course,
         fix.satellites,
+    )
+
+
+def odometry(pose: MotionCapturePose, time_us: int) -> Message:
+    """ODOMETRY of a motion capture system: a pose in LOCAL_NED, and NaN for velocity and rates, which it does not see.
+
+    The estimator is called VISION: PX4 hands a pose of MOCAP to a topic that its EKF2 does not read (SimulatorMavlink,
+    MavlinkReceiver; the same in 1.12). PX4 in SITL takes the time of arrival for that of the measurement, a tick before
+    the HIL_SENSOR that follows; on a board it takes `time_us` where TIMESYNC has made the clocks one.
+
+    Args:
+        pose: the pose.
+        time_us: when it was measured, by the clock that the flight controller can know.
+    """
+    covariance = [0.0] * 21
+    for place, index in enumerate(_DIAGONAL):
+        covariance[index] = pose.pos_variance_m2 if place < 3 else pose.attitude_variance_rad2
+    return common.MAVLink_odometry_message(
+        time_us,
+        common.MAV_FRAME_LOCAL_NED,
+        common.MAV_FRAME_BODY_FRD,
+        *pose.pos_ned,
+        list(pose.q_ned_frd),
+        *((_NAN,) * 6),
+        covariance,
+        list(_UNKNOWN),
+        pose.reset_counter,
+        common.MAV_ESTIMATOR_TYPE_VISION,
+        pose.quality,
     )
 
 

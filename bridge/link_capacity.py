@@ -1,4 +1,4 @@
-"""What a serial line carries: whether PX4 will enable HIL on it at all, and how many sensors a second fit."""
+"""What a serial line and its board take: whether PX4 will enable HIL at all, and how many sensors a second fit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from firmware_profiles.errors import LinkUnavailableError
 HIL_SENSOR_BYTES = 74
 """HIL_SENSOR on the wire, MAVLink 2, id 0."""
 HIL_GPS_BYTES = 51
+ODOMETRY_BYTES = 245
 HEARTBEAT_BYTES = 21
 HEARTBEAT_HZ = 1
 MIN_HIL_RATE = 5_000
@@ -23,6 +24,8 @@ USABLE = 0.9
 """Share of a line that is planned for: what is more than that finds no room when PX4 or this computer is late."""
 MIN_SENSOR_HZ = 50
 """Below so many sensors a second PX4's rate controller cannot hold a vehicle."""
+MAX_SENSOR_HZ = 400
+"""More a second leave a board no time to fly: at 500 Hz its processor was above 90 % and the flight unstable."""
 
 
 def px4_data_rate(baud: int | None) -> int:
@@ -50,7 +53,9 @@ def is_usb(device: str) -> bool:
     return Path(device).resolve().name.startswith("ttyACM")
 
 
-def capacity_of(endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int | None = None) -> Capacity | None:
+def capacity_of(
+    endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int | None = None, *, odometry_hz: float = 0.0
+) -> Capacity | None:
     """What a link carries; None where nothing limits it.
 
     Args:
@@ -58,12 +63,20 @@ def capacity_of(endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int |
         tick_us: the vehicle's time between two IMU readings [us].
         gps_hz: how often a GPS fix comes.
         mav_rate: MAV_x_RATE [B/s] where it was set by hand on the board; None for PX4's default.
+        odometry_hz: how often a pose of a motion capture system comes.
 
     Raises:
         LinkUnavailableError: PX4 would not enable HIL on it, or hardly a sensor fits; with the figures.
     """
-    if not isinstance(endpoint, Serial) or is_usb(endpoint.device):
+    if not isinstance(endpoint, Serial):
         return None
+    tick_hz = 1e6 / tick_us
+    most_often = max(1, -int(-tick_hz // MAX_SENSOR_HZ))
+    if is_usb(endpoint.device):
+        if most_often == 1:
+            return None
+        line = f"a board cannot take {tick_hz:.0f} sensors a second: sensors at {tick_hz / most_often:.4g} Hz"
+        return Capacity(most_often, tick_hz / most_often, line)
     baud = endpoint.baud
     data_rate = mav_rate or px4_data_rate(baud)
     if data_rate <= MIN_HIL_RATE:
@@ -74,9 +87,9 @@ def capacity_of(endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int |
             "the board and give it with --mav-rate"
         )
     line_rate = baud / BITS_PER_BYTE
-    room = USABLE * line_rate - gps_hz * HIL_GPS_BYTES - HEARTBEAT_HZ * HEARTBEAT_BYTES
-    tick_hz = 1e6 / tick_us
-    most_hz = max(room / HIL_SENSOR_BYTES, 1e-9)
+    slower = gps_hz * HIL_GPS_BYTES + odometry_hz * ODOMETRY_BYTES + HEARTBEAT_HZ * HEARTBEAT_BYTES
+    room = USABLE * line_rate - slower
+    most_hz = min(max(room / HIL_SENSOR_BYTES, 1e-9), MAX_SENSOR_HZ)
     every = max(1, -int(-tick_hz // most_hz))
     sensor_hz = tick_hz / every
     if sensor_hz < MIN_SENSOR_HZ:
@@ -84,8 +97,9 @@ def capacity_of(endpoint: Endpoint, tick_us: int, gps_hz: float, mav_rate: int |
             f"{endpoint.device} at {baud} baud is too slow: it carries {line_rate:.0f} B/s, {sensor_hz:.0f} sensors a "
             f"second, and a vehicle cannot be flown below {MIN_SENSOR_HZ}; use 921600 baud"
         )
+    most = f", and a board takes at most {MAX_SENSOR_HZ}" if tick_hz > MAX_SENSOR_HZ else ""
     line = (
         f"{baud} baud carries {line_rate:.0f} B/s, {tick_hz:.0f} sensors a second need "
-        f"{tick_hz * HIL_SENSOR_BYTES:.0f}: sensors at {sensor_hz:.4g} Hz"
+        f"{tick_hz * HIL_SENSOR_BYTES:.0f}{most}: sensors at {sensor_hz:.4g} Hz"
     )
     return Capacity(every, sensor_hz, line)

@@ -7,6 +7,7 @@ in the chain that holds the value.
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -16,6 +17,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from firmware_profiles.arm import arm_faults, wall_faults
 from firmware_profiles.errors import ProfileError
 from firmware_profiles.profile import VehicleParams, VehicleProfile
 
@@ -43,6 +45,7 @@ def load_profile(name_or_path: str) -> VehicleProfile:
         raise ProfileError(_one_line(f"{layers[0].source}: tables inside tables without end")) from None
     _check_outputs(profile, layers)
     _check_physics(profile.vehicle, layers)
+    _check_arm(profile.vehicle, layers)
     return profile
 
 
@@ -249,6 +252,20 @@ def _check_tilt(profile: VehicleProfile, layers: list[_Layer]) -> None:
         )
 
 
+def _check_arm(vehicle: VehicleParams, layers: list[_Layer]) -> None:
+    """Postures that the joints allow, and walls that leave room for the vehicle."""
+    if vehicle.arm is not None and vehicle.tilt is not None:
+        raise _error(layers, "vehicle.arm", "a vehicle whose rotors tilt carries none")
+    for key, problem in (*arm_faults(vehicle.arm), *wall_faults(vehicle.environment.walls, _footprint_m(vehicle))):
+        raise _error(layers, f"vehicle.{key}", problem)
+
+
+def _footprint_m(vehicle: VehicleParams) -> float:
+    """How far the hull reaches from the vehicle's origin, horizontally."""
+    centre, half = vehicle.body.collision_centre_flu_m, vehicle.body.collision_half_size_m
+    return math.hypot(abs(centre[0]) + half[0], abs(centre[1]) + half[1])
+
+
 def _check_physics(vehicle: VehicleParams, layers: list[_Layer]) -> None:
     """What no body can be, and what no clock of whole microseconds can show."""
     drive = vehicle.ground_drive
@@ -281,8 +298,9 @@ def _check_physics(vehicle: VehicleParams, layers: list[_Layer]) -> None:
             "vehicle.environment.sim_dt_us",
             f"expected a divisor of the IMU's period, {vehicle.step_dt_us} us, got {vehicle.environment.sim_dt_us}",
         )
-    for name in ("barometer", "magnetometer", "gnss"):
-        slower = getattr(vehicle.sensors, name).rate_hz
+    for name in ("barometer", "magnetometer", "gnss", "motion_capture"):
+        sensor = getattr(vehicle.sensors, name)
+        slower = 0.0 if sensor is None else sensor.rate_hz
         if slower > rate:
             raise _error(
                 layers,

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from firmware_profiles.arm import ArmParams, WallParams
 from firmware_profiles.derived import DerivedParams, derive, thrust_coefficient, torque_coefficient
 from firmware_profiles.effects import AerodynamicsParams, BatteryParams, Px4AlignedParams
 from firmware_profiles.errors import ProfileError
@@ -25,6 +26,7 @@ from firmware_profiles.fields import (
     RateHz,
     Vec3,
 )
+from firmware_profiles.motion_capture import MotionCaptureParams
 from firmware_profiles.tilt import TiltAngle, TiltParams, inertia_with_arms
 from firmware_profiles.uncertainty import UncertaintyParams
 
@@ -34,11 +36,13 @@ class EnvironmentParams(Params, frozen=True):
 
     The other time step, that of controller and sensors, is the IMU's: `VehicleParams.step_dt_us`. The density is that
     of the standard atmosphere at sea level; it gives a propeller's coefficients where they are not given themselves.
+    `walls` stand there beside the ground.
     """
 
     gravity_m_s2: Positive = 9.80665
     air_density_kg_m3: Positive = 1.225
     sim_dt_us: Annotated[int, msgspec.Meta(gt=0)] = 2000
+    walls: tuple[WallParams, ...] = ()
 
 
 class BodyParams(Params, frozen=True):
@@ -209,12 +213,13 @@ class GnssParams(Params, frozen=True):
 
 
 class SensorParams(Params, frozen=True):
-    """The sensors that the vehicle carries."""
+    """The sensors that the vehicle carries, and the cameras of a motion capture system where it flies among some."""
 
     imu: ImuParams
     barometer: BarometerParams
     magnetometer: MagnetometerParams
     gnss: GnssParams
+    motion_capture: MotionCaptureParams | None = None
 
 
 class VehicleParams(Params, frozen=True, dict=True):
@@ -234,6 +239,7 @@ class VehicleParams(Params, frozen=True, dict=True):
     environment: EnvironmentParams = EnvironmentParams()
     ground_drive: GroundDriveParams | None = None
     tilt: TiltParams | None = None
+    arm: ArmParams | None = None
     aerodynamics: AerodynamicsParams = AerodynamicsParams()
     battery: BatteryParams | None = None
     px4: Px4AlignedParams = Px4AlignedParams()
@@ -301,14 +307,18 @@ class VehicleParams(Params, frozen=True, dict=True):
     @property
     def total_mass_kg(self) -> float:
         """Mass of the body, its wheels and its arms [kg]."""
-        drive, tilt = self.ground_drive, self.tilt
+        drive, tilt, arm = self.ground_drive, self.tilt, self.arm
         wheels = 0.0 if drive is None else 2 * len(drive.wheel_x_m) * drive.wheel_mass_kg
-        return self.body.mass_kg + wheels + (0.0 if tilt is None else 2 * tilt.arm_mass_kg)
+        tilting = 0.0 if tilt is None else 2 * tilt.arm_mass_kg
+        return self.body.mass_kg + wheels + tilting + (0.0 if arm is None else arm.mass_kg)
 
     @property
     def flight_inertia_kg_m2(self) -> tuple[float, float, float]:
         """What a flight controller reckons with: the body's moments of inertia, and those of arms that it carries."""
-        drive, tilt = self.ground_drive, self.tilt
+        drive, tilt, arm = self.ground_drive, self.tilt, self.arm
+        if arm is not None:
+            x, y, z = (a + b for a, b in zip(self.body.inertia_kg_m2, arm.stowed_inertia_kg_m2(), strict=True))
+            return x, y, z
         if drive is None or tilt is None:
             return self.body.inertia_kg_m2
         outwards = tilt.hinge_z_m - drive.wheel_z_m

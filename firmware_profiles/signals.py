@@ -50,11 +50,13 @@ class ActuatorCommand:
         side_speed: (N, 2) speeds of the left and the right output shaft [rad/s], positive forward; None where the
             wheels stand still or there are none.
         tilt_angle: (N, 1) of the arms [rad], 0 in flight; None where they stay as they are or there are none.
+        arm_torque_nm: (N, J) of the manipulator's joints; None where it is held put away or there is none.
     """
 
     rotor_speed: npt.NDArray[np.float64]
     side_speed: npt.NDArray[np.float64] | None = None
     tilt_angle: npt.NDArray[np.float64] | None = None
+    arm_torque_nm: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,29 @@ class GpsFix:
     epv_m: float
     satellites: int
     fix_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class MotionCapturePose:
+    """One pose as a motion capture system reports it.
+
+    Attributes:
+        measured_us: simulated time of the moment that was measured (not of delivery).
+        pos_ned: of the body's origin, relative to home [m].
+        q_ned_frd: unit quaternion that takes FRD body vectors to NED (w first).
+        pos_variance_m2: of the position on each axis.
+        attitude_variance_rad2: of the attitude about each body axis.
+        reset_counter: counts the times when the system's frame has jumped.
+        quality: 1 to 100 percent; 0 unknown, -1 when the system has lost the vehicle.
+    """
+
+    measured_us: int
+    pos_ned: Vec3
+    q_ned_frd: Quat
+    pos_variance_m2: float
+    attitude_variance_rad2: float
+    reset_counter: int = 0
+    quality: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +153,7 @@ class SensorSample:
         baro: barometer reading.
         gps: GNSS fix that is delivered at this tick.
         truth: the noise-free state at this tick, where it was asked for.
+        motion_capture: pose that is delivered at this tick.
     """
 
     time_us: int
@@ -137,3 +163,4 @@ class SensorSample:
     baro: BaroSample | None
     gps: GpsFix | None
     truth: GroundTruth | None = None
+    motion_capture: MotionCapturePose | None = None

@@ -1,6 +1,6 @@
 """MAV_CMD_INJECT_FAILURE as faults of the twin: which there are, and what becomes of one request.
 
-| type | sensor | GPS | motor |
+| type | sensor | GPS, motion capture | motor |
 |---|---|---|---|
 | OK | all its faults are over | likewise | likewise |
 | OFF | silent | off | lost |
@@ -19,7 +19,7 @@ from pymavlink.dialects.v20 import common
 from bridge.codec import Message
 from bridge.inject_failure import FailureRequest, Result, ack_frame, decode
 from lav2_hil.vehicle_faults import in_words
-from twin.faults import ROTOR, ROTOR_KINDS, SENSOR_KINDS, FaultChange
+from twin.faults import MOCAP, ROTOR, ROTOR_KINDS, SENSOR_KINDS, FaultChange
 
 Kinds = Mapping[int, tuple[str, tuple[float, ...]]]
 
@@ -30,23 +30,29 @@ _SENSORS: Mapping[int, str] = MappingProxyType(
         common.FAILURE_UNIT_SENSOR_MAG: "mag",
         common.FAILURE_UNIT_SENSOR_BARO: "baro",
         common.FAILURE_UNIT_SENSOR_GPS: "gps",
+        common.FAILURE_UNIT_SENSOR_VIO: MOCAP,
     }
 )
 GARBAGE: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {"gyro": (5.0,), "accel": (50.0,), "mag": (1.0,), "baro": (50.0,), "gps": (100.0,)}
+    {"gyro": (5.0,), "accel": (50.0,), "mag": (1.0,), "baro": (50.0,), "gps": (100.0,), MOCAP: (1.0,)}
 )
-"""Standard deviation of what a sensor says that says garbage: rad/s, m/s^2, gauss, hPa, m."""
+"""Standard deviation of what a sensor says that says garbage: rad/s, m/s^2, gauss, hPa, m, m."""
 WRONG: Mapping[str, tuple[float, ...]] = MappingProxyType(
-    {"gyro": (0.2,), "accel": (2.0,), "mag": (0.3,), "baro": (5.0,), "gps": (100.0, 0.0, 0.0)}
+    {
+        **{"gyro": (0.2,), "accel": (2.0,), "mag": (0.3,), "baro": (5.0,)},
+        **{"gps": (100.0, 0.0, 0.0), MOCAP: (1.0, 0.0, 0.0)},
+    }
 )
-"""By how much one is off that is wrong; a receiver, to the north."""
+"""By how much one is off that is wrong; a position, to the north."""
 _MOTOR: Kinds = MappingProxyType(
     {common.FAILURE_TYPE_OFF: ("effectiveness", (0.0,)), common.FAILURE_TYPE_STUCK: ("stuck", ())}
 )
 
 
-def changes_of(request: FailureRequest, rotors: int) -> tuple[Result, tuple[FaultChange, ...]]:
-    """What a request does to a vehicle of so many rotors.
+def changes_of(
+    request: FailureRequest, rotors: int, *, motion_capture: bool = False
+) -> tuple[Result, tuple[FaultChange, ...]]:
+    """What a request does to a vehicle of so many rotors, which a motion capture system may see.
 
     Returns:
         UNSUPPORTED for a unit or a type that is not simulated, DENIED for an instance that the vehicle does not have,
@@ -56,7 +62,7 @@ def changes_of(request: FailureRequest, rotors: int) -> tuple[Result, tuple[Faul
     if request.unit == common.FAILURE_UNIT_SYSTEM_MOTOR and rotors:
         kinds, names = _MOTOR, ROTOR_KINDS
         targets = [f"{ROTOR}{number}" for number in range(1, rotors + 1)]
-    elif request.unit in _SENSORS:
+    elif request.unit in _SENSORS and (motion_capture or _SENSORS[request.unit] != MOCAP):
         sensor = _SENSORS[request.unit]
         kinds, names, targets = _of_sensor(sensor), SENSOR_KINDS[sensor], [sensor]
     else:
@@ -73,7 +79,7 @@ def changes_of(request: FailureRequest, rotors: int) -> tuple[Result, tuple[Faul
 
 
 def _of_sensor(sensor: str) -> Kinds:
-    silent, stuck, bias = ("off", "frozen", "jump") if sensor == "gps" else ("silent", "stuck", "bias")
+    silent, stuck, bias = ("off", "frozen", "jump") if sensor in ("gps", MOCAP) else ("silent", "stuck", "bias")
     return {
         common.FAILURE_TYPE_OFF: (silent, ()),
         common.FAILURE_TYPE_STUCK: (stuck, ()),
@@ -89,10 +95,19 @@ class FailureCommands:
         rotors: how many the vehicle has.
         change: is told of what begins or ends, as `HilLoop.change_fault`.
         tell: is called with a line for each request.
+        motion_capture: whether the vehicle is seen by such a system.
     """
 
-    def __init__(self, rotors: int, change: Callable[[FaultChange], None], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        rotors: int,
+        change: Callable[[FaultChange], None],
+        tell: Callable[[str], None],
+        *,
+        motion_capture: bool = False,
+    ) -> None:
         self._rotors = rotors
+        self._motion_capture = motion_capture
         self._change = change
         self._tell = tell
         self._sequence = 0
@@ -107,7 +122,7 @@ class FailureCommands:
         request = None if system is None else decode(message, system)
         if request is None:
             return None
-        result, changes = changes_of(request, self._rotors)
+        result, changes = changes_of(request, self._rotors, motion_capture=self._motion_capture)
         for change in changes:
             self._change(change)
         self._tell(_line(request, result, changes))

@@ -9,10 +9,13 @@ here waits for anything but the flight controller. Listeners are told what happe
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
+from bridge.codec import Decoder, Message
 from bridge.session_io import (
     Event,
     ForgetPeer,
@@ -33,6 +36,7 @@ from bridge.sessions import Session
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
+from lav2_hil.companion.companion import Companion
 from twin.faults import FaultChange
 from twin.twin import Twin
 
@@ -83,8 +87,11 @@ class HilLoop:
         actuators: channels to rotor speeds.
         listeners: told of every step and notice.
         tap: writes the session down.
+        companion: of a vehicle with an arm. It hears what the flight controller says, and what it says goes out on
+            the same link, before the sensors of the tick.
 
     Attributes:
+        twin: the same.
         frames_dropped: frames that the transport did not take.
         fault_changes: how often a fault of the vehicle began, changed or ended.
     """
@@ -97,15 +104,19 @@ class HilLoop:
         actuators: ActuatorMap,
         listeners: tuple[Listener, ...] = (),
         tap: SessionTap | None = None,
+        companion: Companion | None = None,
     ) -> None:
         self.session = session
         self.frames_dropped = 0
         self.fault_changes = 0
         self._transport = transport
-        self._twin = twin
+        self.twin = twin
         self._actuators = actuators
         self._listeners = listeners
         self._tap = tap
+        self._companion = companion
+        if companion is not None:
+            _also_hear(session.decoder, companion.heard)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         self._failed: asyncio.Future[None] | None = None
@@ -206,10 +217,7 @@ class HilLoop:
         for output in outputs:
             kind = type(output)
             if kind is Send:
-                if not self._transport.write(output.frame):  # type: ignore[union-attr]
-                    self.frames_dropped += 1
-                if self._tap is not None:
-                    self._tap.sent(output.frame)  # type: ignore[union-attr]
+                self._write(output.frame)  # type: ignore[union-attr]
                 continue
             self._tell()
             if kind is StepTwin:
@@ -217,21 +225,35 @@ class HilLoop:
                     continue
                 more += self._handle(Sampled(self._step(output)))  # type: ignore[arg-type]
             elif kind is ResetTwin:
-                self._twin.reset()
+                self.twin.reset()
+                if self._companion is not None:
+                    self._companion.reset()
             elif kind is ForgetPeer:
                 self._transport.unpin()
             else:
                 self._notice(output)  # type: ignore[arg-type]
         return more
 
+    def _write(self, frame: bytes) -> None:
+        if not self._transport.write(frame):
+            self.frames_dropped += 1
+        if self._tap is not None:
+            self._tap.sent(frame)
+
     def _step(self, step: StepTwin) -> SensorSample:
-        twin = self._twin
+        twin = self.twin
         for change in self._changes:
             twin.fault(change)
-        batch = twin.step(self._actuators.command(step.controls))
+        command = self._actuators.command(step.controls)
+        if self._companion is not None:
+            command = dataclasses.replace(command, arm_torque_nm=self._companion.torque_nm)
+        batch = twin.step(command)
         sample = twin.sample_of(batch, step.time_us, truth=step.truth)
         if self._changes:
             self._faults_changed()
+        if self._companion is not None:
+            for frame in self._companion.tick(sample, twin.arm_state()):
+                self._write(frame)
         self._untold = (step.controls, sample)
         return sample
 
@@ -284,3 +306,15 @@ class HilLoop:
     def _timer_fired(self) -> None:
         self._timer = None
         self.feed(TimerExpired())
+
+
+def _also_hear(decoder: Decoder, hear: Callable[[list[Message]], None]) -> None:
+    """Tell one more of all good messages, behind whoever is told already."""
+    before = decoder.on_messages
+
+    def both(messages: list[Message]) -> None:
+        if before is not None:
+            before(messages)
+        hear(messages)
+
+    decoder.on_messages = both

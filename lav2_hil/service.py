@@ -19,6 +19,7 @@ from bridge.transport.faulty import FaultPlan, FaultyTransport
 from bridge.transport.signed import SignedTransport
 from firmware_profiles.signals import HilControls, SensorSample
 from lav2_hil.actuator_map import ActuatorMap
+from lav2_hil.companion.companion import Companion
 from lav2_hil.exitcodes import ExitCode
 from lav2_hil.failure_commands import FailureCommands
 from lav2_hil.fault_schedule import FaultSchedule
@@ -94,7 +95,10 @@ class Service:
         )
         if settings.vehicle_faults:
             listeners = (*listeners, self._vehicle_faults)
-        self.failure_commands = FailureCommands(len(flown.vehicle.rotors), self._change_fault, self._fault_told)
+        self.failure_commands = FailureCommands(
+            *(len(flown.vehicle.rotors), self._change_fault, self._fault_told),
+            motion_capture=flown.vehicle.sensors.motion_capture is not None,
+        )
         self._ground: GroundForwarder | None = None
         if settings.ground:
             self._ground = GroundForwarder(
@@ -115,7 +119,10 @@ class Service:
             if self.shadow is not None:
                 self.shadow.subscribers.append(self._mqtt.bands)
         self._listeners = listeners
-        self.loop = HilLoop(self.session, self.transport, self.twin, actuators, listeners)
+        self.companion: Companion | None = None
+        if settings.companion is not None:
+            self.companion = Companion(settings.companion, settings.profile.vehicle, settings.system)
+        self.loop = HilLoop(self.session, self.transport, self.twin, actuators, listeners, companion=self.companion)
 
     @property
     def ended_by(self) -> str:
@@ -272,7 +279,11 @@ def _every(settings: Settings) -> int:
     if not settings.hitl:
         return 1
     vehicle = settings.flown.vehicle
-    capacity = capacity_of(settings.endpoint, vehicle.step_dt_us, vehicle.sensors.gnss.rate_hz, settings.mav_rate)
+    sensors, capture = vehicle.sensors, vehicle.sensors.motion_capture
+    capacity = capacity_of(
+        *(settings.endpoint, vehicle.step_dt_us, sensors.gnss.rate_hz, settings.mav_rate),
+        odometry_hz=0.0 if capture is None else capture.rate_hz,
+    )
     if capacity is None:
         return 1
     logger.log(logging.INFO if capacity.every == 1 else logging.WARNING, "%s", capacity.line)

@@ -14,6 +14,7 @@ from bridge.endpoint import Endpoint, TcpOut, UdpOut, parse_endpoint
 from bridge.signing import SigningKey
 from firmware_profiles.errors import EndpointError, UsageError
 from firmware_profiles.profile import VehicleProfile
+from lav2_hil.companion.params import CompanionParams
 from lav2_hil.faults import LOSING, AnyFault, Fault, worst_delay_s
 from lav2_hil.vehicle_faults import VehicleFault, check_fits
 from twin.environment import Home
@@ -57,6 +58,7 @@ class Settings:
         hitl: the flight controller is a board with a clock of its own, and the session free-running.
         mav_rate: MAV_x_RATE [B/s] that was set by hand on the board; None for PX4's default.
         true_profile: the vehicle that really flies, where it is not `profile`, which then is only the model of it.
+        companion: the task of the arm's companion computer; None where there is none, and the arm is kept put away.
     """
 
     profile: VehicleProfile
@@ -82,6 +84,7 @@ class Settings:
     hitl: bool = False
     mav_rate: int | None = None
     true_profile: VehicleProfile | None = None
+    companion: CompanionParams | None = None
 
     def __post_init__(self) -> None:
         _check("--speed", self.speed, "0 (as fast as it goes) or a factor above 0")
@@ -102,6 +105,8 @@ class Settings:
             raise UsageError(
                 f"--shadow: the profile {self.profile.name!r} has no [uncertainty]: all shadows are the same"
             )
+        if self.shadows and self.companion is not None:
+            raise UsageError("--shadow: the shadows cannot follow an arm that a companion computer moves")
         if self.true_profile is not None:
             _check_alike(self.profile, self.true_profile)
         for fault in self.vehicle_faults:
@@ -152,6 +157,7 @@ def _check_alike(model: VehicleProfile, true: VehicleProfile) -> None:
         ("rotors", len(model.vehicle.rotors), len(true.vehicle.rotors)),
         ("wheels", _wheels(model), _wheels(true)),
         ("tilting arms", 2 * (model.vehicle.tilt is not None), 2 * (true.vehicle.tilt is not None)),
+        ("joints of a manipulator", _joints(model), _joints(true)),
         ("IMU samples a second", model.vehicle.sensors.imu.rate_hz, true.vehicle.sensors.imu.rate_hz),
     ):
         if of_model != of_true:
@@ -163,6 +169,11 @@ def _check_alike(model: VehicleProfile, true: VehicleProfile) -> None:
 def _wheels(profile: VehicleProfile) -> int:
     drive = profile.vehicle.ground_drive
     return 0 if drive is None else 2 * len(drive.wheel_x_m)
+
+
+def _joints(profile: VehicleProfile) -> int:
+    arm = profile.vehicle.arm
+    return 0 if arm is None else len(arm.links)
 
 
 def parse_home(text: str) -> Home:

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from bridge.session_io import Notice
 from firmware_profiles.signals import HilControls, SensorSample
+from lav2_hil.companion.wall_face import WallFace
+from lav2_hil.contact_log import ContactLog
 from lav2_hil.exitcodes import ExitCode
 from lav2_hil.service import Service
 from lav2_hil.settings import Settings
@@ -109,6 +111,7 @@ class Simulation:
         hangs_up = frozenset() if mission is None else frozenset({"peer_lost"})  # at the mission's end
         self._service = Service(settings, listeners=(self,), expected=hangs_up)
         self._truth = TruthLog(self._service.twin)
+        self._contact = _contact_log(settings, self._service.twin)
         self._profile_name = profile_name
         self._instance = instance
         self._mission = mission
@@ -120,6 +123,8 @@ class Simulation:
         """Follow the truth while a mission is judged by it."""
         if self._mission is not None:
             self._truth.stepped(controls, sample)
+        if self._contact is not None:
+            self._contact.stepped(controls, sample)
 
     def noticed(self, notice: Notice) -> None:
         """The autopilot hangs up when its mission has ended."""
@@ -200,7 +205,11 @@ class Simulation:
         ):
             if value >= bound:
                 problems.append(f"{what} {value:.2f} {unit}, allowed below {bound:g}")
-        return {
+        contact = {}
+        if self._contact is not None:
+            contact["contact"] = self._contact.summary()
+            problems += self._contact.problems()
+        return contact | {
             "mission": self._mission,
             "mission_state": result.state,
             "own_error_m": round(result.own_error_m, 4),
@@ -210,6 +219,15 @@ class Simulation:
             "truth_sha256": truth.fingerprint,
             "problems": problems,
         }
+
+
+def _contact_log(settings: Settings, twin: Twin) -> ContactLog | None:
+    """What follows the force on the true wall, where one is to be inspected."""
+    params = settings.companion
+    if params is None or params.task != "wall_inspection":
+        return None
+    walls = settings.flown.vehicle.environment.walls
+    return ContactLog(twin, params, WallFace.of(walls[0]) if walls else None)
 
 
 def _apart_deg(a: float, b: float) -> float:

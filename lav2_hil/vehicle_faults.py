@@ -13,7 +13,7 @@ from types import MappingProxyType
 from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.fault_values import NotAllowedError, seconds, split_number
-from twin.faults import ROTOR_KINDS, SENSOR_KINDS, VALUELESS, counts_of, range_of, rotor_number
+from twin.faults import MOCAP, ROTOR_KINDS, SENSOR_KINDS, VALUELESS, counts_of, range_of, rotor_number
 
 LOST = "lost"
 """Of a rotor: an effectiveness of 0, in a word."""
@@ -25,6 +25,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = MappingProxyType(
         "mag": {"G": 1.0, "mG": 1e-3, "uT": 1e-2},
         "baro": {"hPa": 1.0, "Pa": 1e-2},
         "gps": {"m": 1.0, "km": 1e3},
+        MOCAP: {"m": 1.0, "cm": 1e-2},
     }
 )
 """Of biases, jumps and noise; the first of each is the twin's."""
@@ -111,6 +112,8 @@ def check_fits(fault: VehicleFault, profile: VehicleProfile) -> None:
     if number is not None and number > count:
         has = f"its rotors are rotor1 to rotor{count}" if count else "it has no rotors"
         raise UsageError(f"--fault: {profile.name} has no {fault.target}: {has}")
+    if fault.target == MOCAP and profile.vehicle.sensors.motion_capture is None:
+        raise UsageError(f"--fault: {profile.name} has no {MOCAP}: its profile has no vehicle.sensors.motion_capture")
 
 
 def _refuse_value(kind: str, value: object) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from estimator_rig import DATE, DT, Errors, Motion, Mutation, Reading, feed
 
 from firmware_profiles.loader import load_profile
-from firmware_profiles.signals import ActuatorCommand
+from firmware_profiles.profile import VehicleParams
+from firmware_profiles.signals import ActuatorCommand, SensorSample
 from lav2_hil.autopilot.estimator import Estimator
 from twin.environment import Home
+from twin.faults import FaultChange
 from twin.frames import rotation_of_quat
 from twin.twin import Twin
 from twin.world_params import WorldParams
 
 G = 9.80665
+
+Watch = Callable[[float, int, Estimator, SensorSample], None]
 
 
 class Pilot:
@@ -68,19 +73,23 @@ class Flight:
 def fly(
     motions: list[Motion],
     *,
-    profile: str = "px4_iris",
+    profile: str | VehicleParams = "px4_iris",
     place: tuple[float, float, float] = (47.397742, 8.545594, 488.0),
     seed: int = 0,
     mutations: list[Mutation | None] | None = None,
     on_estimate: bool = False,
     off_s: float = math.inf,
     start_s: float = 3.0,
+    changes: tuple[tuple[float, FaultChange], ...] = (),
+    watch: Watch = lambda time_s, world, estimator, sample: None,
 ) -> Flight:
     """Stand until `start_s`, follow the reference, rotors off from `off_s`; a world stops being flown when it faults.
 
-    Each world i carries the mutation i, and its own noise.
+    Each world i carries the mutation i, and its own noise. Faults of the twin change at their times [s]; `watch` looks
+    at each estimator after each tick.
     """
-    vehicle = load_profile(profile).vehicle
+    vehicle = load_profile(profile).vehicle if isinstance(profile, str) else profile
+    capture = vehicle.sensors.motion_capture
     n = len(motions)
     heading = math.degrees(float(motions[0].yaw[0]))
     params = WorldParams.of(vehicle, n)
@@ -89,13 +98,16 @@ def fly(
     vel_ref, yaw = stack(motions)
     pos_ref = np.cumsum(vel_ref, axis=0) * DT
     accel_ref = np.gradient(vel_ref, DT, axis=0)
-    estimators = [Estimator(DT) for _ in range(n)]
+    estimators = [Estimator(DT, None if capture is None else capture.delay_s) for _ in range(n)]
     flight = Flight(estimators, [Errors() for _ in range(n)], [{} for _ in range(n)], [None] * n, [[]] * n)
     rotors = len(vehicle.propeller.rotors)
     command = np.zeros((n, rotors))
     origin = [twin.truth(i).pos_ned for i in range(n)]
     for tick in range(len(vel_ref)):
         time_s = tick * DT
+        for when_s, change in changes:
+            if tick == round(when_s / DT):
+                twin.fault(change)
         batch = twin.step(ActuatorCommand(command))
         flight.spike = max(flight.spike, float(np.abs(batch.accel_frd).max()))
         state = []
@@ -117,6 +129,9 @@ def fly(
             if mutations is not None and mutations[i] is not None:
                 reading = mutations[i](reading)
             feed(estimator, reading)
+            if sample.motion_capture is not None:
+                estimator.pose(sample.motion_capture)
+            watch(time_s, i, estimator, sample)
             if estimator.ready:
                 if flight.ready_s[i] is None:
                     flight.ready_s[i] = time_s

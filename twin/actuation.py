@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from firmware_profiles.profile import VehicleParams
 from firmware_profiles.signals import ActuatorCommand
+from twin.dynamics.arm_motors import ArmMotors
 from twin.dynamics.battery import Battery
 from twin.dynamics.delay import CommandDelay
 from twin.dynamics.ground_drive import GroundDriveActuatorAdapter
@@ -31,6 +32,7 @@ class Actuation:
         params: parameters of the worlds.
         engine: is given forces and servo set-points.
         seed: of what is drawn.
+        arm: the motors of the manipulator.
 
     Attributes:
         bad_commands: (N, R) how often each rotor was given a command that is not finite, and was told 0 instead.
@@ -39,10 +41,18 @@ class Actuation:
         effects: of battery and air on the rotors; its surfaces may be set.
         ground_drive: between the commanded speeds of the sides and their servos.
         tilt: of the arms.
+        arm: of the manipulator.
         rotor_faults: what is wrong with the rotors; None while nothing is. May be set between two ticks.
     """
 
-    def __init__(self, vehicle: VehicleParams, params: WorldParams, engine: MujocoCpu, seed: int) -> None:
+    def __init__(
+        self,
+        vehicle: VehicleParams,
+        params: WorldParams,
+        engine: MujocoCpu,
+        seed: int,
+        arm: ArmMotors | None = None,
+    ) -> None:
         spin, dt_s = vehicle.spin_dir, vehicle.sim_dt_s
         count = len(spin)
         drive, tilt = vehicle.ground_drive, vehicle.tilt
@@ -59,6 +69,7 @@ class Actuation:
         adapts = GroundDriveActuatorAdapter.needed(params.ground_drive)
         self.ground_drive = GroundDriveActuatorAdapter(params.ground_drive, dt_s, seed=seed) if adapts else None
         self.tilt = None if tilt is None else TiltServo(tilt, engine.ctrl[:, -1:], dt_s)
+        self.arm = arm
         self.rotor_faults: RotorFaults | None = None
         self._wanted = self._drag_enu = self._wanted_sides = np.zeros(0)
 
@@ -77,6 +88,8 @@ class Actuation:
             self._drive(command.side_speed)
         if self.tilt is not None:
             self.tilt.aim(command.tilt_angle)
+        if self.arm is not None:
+            self.arm.take(command.arm_torque_nm)
         # Drag follows the velocity, which changes little in a tick: it is looked at once.
         rotation = rotation_of_quat(engine.q_enu_flu)
         drag_flu = np.matmul(engine.vel_enu[:, None, :], rotation) * self._drag
@@ -109,6 +122,8 @@ class Actuation:
             self._sides[:] = self.ground_drive.step(self._wanted_sides)
         if self.tilt is not None:
             self.tilt.step()
+        if self.arm is not None:
+            self.arm.step(engine)
 
     def _affect(self, effects: RotorEffects) -> None:
         engine, count = self._engine, self._count

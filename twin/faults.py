@@ -23,6 +23,7 @@ from twin.environment import pressure_altitude_m
 from twin.random_streams import StreamKey, TickNoise
 from twin.sensors.faults import SensorFault
 from twin.sensors.gnss import GnssBatch
+from twin.sensors.motion_capture import MotionCaptureBatch
 
 if TYPE_CHECKING:
     from twin.twin import SensorBatch
@@ -38,20 +39,23 @@ SENSOR_KINDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "mag": ("stuck", "silent", "bias", "noise", "scale"),
         "baro": ("stuck", "silent", "bias", "noise"),
         "gps": ("off", "nofix", "frozen", "jump", "noise"),
+        "mocap": ("off", "frozen", "jump", "noise"),
     }
 )
 """Sensors, and what may go wrong with each."""
 
 LARGEST: Mapping[str, float] = MappingProxyType(
-    {"accel": 1000.0, "gyro": 1000.0, "mag": 100.0, "baro": 2000.0, "gps": 100_000.0}
+    {"accel": 1000.0, "gyro": 1000.0, "mag": 100.0, "baro": 2000.0, "gps": 100_000.0, "mocap": 100_000.0}
 )
 """Of a bias, a jump and the standard deviation of noise: m/s^2, rad/s, gauss, hPa, m."""
 LARGEST_SCALE = 100.0
 
 _SENSOR_WORDS = {"off": "silent", "frozen": "stuck", "jump": "bias"}
-"""A receiver's faults by the names that all sensors share."""
-_WIDTH = {"accel": (3, 3), "gyro": (3, 3), "mag": (3, 3), "baro": (3, 1), "gps": (6, 3)}
+"""Faults of what sees the vehicle from outside, by the names that all sensors share."""
+_WIDTH = {"accel": (3, 3), "gyro": (3, 3), "mag": (3, 3), "baro": (3, 1), "gps": (6, 3), "mocap": (7, 3)}
 """Components of a reading, and how many of them are affected: the pressure, and the position."""
+MOCAP = "mocap"
+"""The one sensor that a vehicle may lack."""
 _LEAST_PRESSURE_HPA = 1.0
 VALUELESS = frozenset({"stuck", "silent", "off", "nofix", "frozen"})
 """Kinds that are so or are not."""
@@ -93,6 +97,7 @@ class TwinFaults:
         self._n = n
         self._seed = seed
         self._rotor_count = len(vehicle.rotors)
+        self._motion_capture = vehicle.sensors.motion_capture is not None
         imu = vehicle.sensors.imu
         self._limits = {"accel": imu.accel_limit_m_s2, "gyro": imu.gyro_limit_rad_s}
 
@@ -107,7 +112,7 @@ class TwinFaults:
         Raises:
             UsageError: the vehicle has no such part, or that cannot go wrong with it.
         """
-        check_change(change, self._rotor_count)
+        check_change(change, self._rotor_count, motion_capture=self._motion_capture)
         chosen: BoolArray | slice = slice(None) if worlds is None else worlds
         if change.target in SENSOR_KINDS:
             self._change_sensor(change, chosen)
@@ -167,12 +172,18 @@ def _read_gps(fault: SensorFault, tick: int, reading: GnssBatch) -> GnssBatch:
     return dataclasses.replace(reading, pos_ned=both[:, :3], vel_ned=both[:, 3:])
 
 
+def _read_mocap(fault: SensorFault, tick: int, reading: MotionCaptureBatch) -> MotionCaptureBatch:
+    both = fault.read(tick, np.concatenate((reading.pos_ned, reading.q_ned_frd), axis=1))
+    return dataclasses.replace(reading, pos_ned=both[:, :3], q_ned_frd=both[:, 3:])
+
+
 _READ: dict[str, tuple[str, Callable[[SensorFault, int, Any], Any]]] = {
     "accel": ("accel_frd", _read_vector),
     "gyro": ("gyro_frd", _read_vector),
     "mag": ("mag_frd_gauss", _read_vector),
     "baro": ("baro", _read_baro),
     "gps": ("gnss", _read_gps),
+    MOCAP: ("motion_capture", _read_mocap),
 }
 
 
@@ -193,19 +204,21 @@ _SAMPLED_AS = {
     "baro": "baro",
     "gps": "gps",
     "fix": "fix",
+    MOCAP: "motion_capture",
 }
 
 
-def check_change(change: FaultChange, rotors: int) -> None:
-    """Whether a vehicle of so many rotors can have a fault.
+def check_change(change: FaultChange, rotors: int, *, motion_capture: bool = False) -> None:
+    """Whether a vehicle of so many rotors, which a motion capture system may see, can have a fault.
 
     Raises:
         UsageError: it has no such part, that cannot go wrong with it, or not so much; says what can.
     """
     target, kind, value = change.target, change.kind, change.value
     kinds = SENSOR_KINDS.get(target, ROTOR_KINDS)
-    if target not in SENSOR_KINDS and rotor_number(target) not in range(1, rotors + 1):
-        raise UsageError(f"a fault of {target!r}: the vehicle has {', '.join((*_rotor_names(rotors), *SENSOR_KINDS))}")
+    sensors = [name for name in SENSOR_KINDS if motion_capture or name != MOCAP]
+    if target not in sensors and rotor_number(target) not in range(1, rotors + 1):
+        raise UsageError(f"a fault of {target!r}: the vehicle has {', '.join((*_rotor_names(rotors), *sensors))}")
     if kind not in kinds:
         raise UsageError(f"a fault {kind!r} of {target}: possible are {', '.join(kinds)}")
     if value is None:

@@ -39,6 +39,8 @@ class StreamKey(IntEnum):
     MAG_FAULT = 8
     BARO_FAULT = 9
     GPS_FAULT = 10
+    MOTION_CAPTURE = 11
+    MOCAP_FAULT = 12
     STATE_NOISE = 101
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from firmware_profiles.errors import Lav2HilError
+from firmware_profiles.errors import Lav2HilError, UsageError
 from firmware_profiles.profile import VehicleParams
 from firmware_profiles.signals import ActuatorCommand, BaroSample, GpsFix, GroundTruth, SensorSample
 from twin.actuation import Actuation
+from twin.dynamics.arm_motors import ArmMotors
 from twin.dynamics.rotor_effects import RotorEffects
 from twin.engine.mujoco_cpu import MujocoCpu
 from twin.environment import Home, LocalFrame, magnetic_field_ned_gauss
@@ -33,8 +35,13 @@ from twin.sensors.barometer import Barometer
 from twin.sensors.gnss import Gnss, GnssBatch
 from twin.sensors.imu import Imu
 from twin.sensors.magnetometer import Magnetometer
+from twin.sensors.motion_capture import MotionCapture, MotionCaptureBatch
 from twin.vehicle_model import build_model
 from twin.world_params import WorldParams
+
+if TYPE_CHECKING:
+    from twin.arms.state import ArmReader
+    from twin.control.task_space.arm_state import ArmState
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -54,6 +61,7 @@ class SensorBatch:
         gnss: the fix that is delivered.
         missing: of each sensor that a fault silences, in which worlds, (N,); of `fix`, where the receiver has none.
             None while no sensor has a fault.
+        motion_capture: the pose that is delivered; None, too, where nobody sees the vehicle.
     """
 
     accel_frd: FloatArray
@@ -62,6 +70,7 @@ class SensorBatch:
     baro: tuple[FloatArray, FloatArray, FloatArray] | None
     gnss: GnssBatch | None
     missing: Mapping[str, npt.NDArray[np.bool_]] | None = None
+    motion_capture: MotionCaptureBatch | None = None
 
 
 class Twin:
@@ -79,6 +88,7 @@ class Twin:
         ticks: since the reset.
         bad_commands: (N, R) how often each rotor was given a command that is not finite, and was told 0 instead.
         bad_side_commands: (N, 2) the same of the wheels of the left and the right side.
+        bad_arm_torques: (N, J) the same of the motors of a manipulator; (N, 0) without one.
     """
 
     def __init__(
@@ -107,16 +117,23 @@ class Twin:
         field_ned = magnetic_field_ned_gauss(home.lat_deg, home.lon_deg, home.alt_amsl_m, date)
         self._field_enu = ned_of_enu(field_ned)
         model = build_model(vehicle, centre_may_move=bool(params.centre_of_mass_flu_m.any()))
-        self._engine = MujocoCpu(model, params, q_enu_flu_of_heading(home.heading_deg), threads)
-        self._actuation = Actuation(vehicle, params, self._engine, seed)
+        arm = None if vehicle.arm is None else ArmMotors(vehicle.arm, n)
+        self._engine = MujocoCpu(model, params, q_enu_flu_of_heading(home.heading_deg), threads, arm)
+        self._actuation = Actuation(vehicle, params, self._engine, seed, arm)
         self.bad_commands = self._actuation.bad_commands
         self.bad_side_commands = self._actuation.bad_side_commands
+        self._has_arm = arm is not None
+        self.bad_arm_torques = np.zeros((n, 0), dtype=np.int64) if arm is None else arm.bad_commands
+        self._arm_reader: ArmReader | None = None
         sensors, worlds, tick_us = vehicle.sensors, range(n), self.tick_us
         self._imu = Imu(sensors.imu, tick_us=tick_us, seed=seed, worlds=worlds)
         self._barometer = Barometer(sensors.barometer, tick_us=tick_us, seed=seed, worlds=worlds)
         self._magnetometer = Magnetometer(sensors.magnetometer, tick_us=tick_us, seed=seed, worlds=worlds)
         self._nothing = np.zeros((n, 3))
         self._gnss = Gnss(sensors.gnss, tick_us=tick_us, seed=seed, worlds=worlds)
+        self._motion_capture = None
+        if sensors.motion_capture is not None:
+            self._motion_capture = MotionCapture(sensors.motion_capture, tick_us=tick_us, seed=seed, worlds=worlds)
         self._faults = TwinFaults(vehicle, n, seed)
         self.reset()
 
@@ -124,9 +141,13 @@ class Twin:
         """All worlds back at tick 0: at rest at home, rotors standing, noise from its beginning. Faults stay."""
         self.ticks = 0
         self._engine.reset()
+        if self._has_arm:
+            self._engine.look()
         self._actuation.reset()
         for sensor in (self._imu, self._barometer, self._magnetometer, self._gnss):
             sensor.reset()
+        if self._motion_capture is not None:
+            self._motion_capture.reset()
         self._faults.reset()
         self._specific_force_flu = np.tile(self._gravity_up, (self.n, 1))
         self._rates_flu = np.zeros((self.n, 3))
@@ -172,6 +193,8 @@ class Twin:
         specific_force_enu = (engine.vel_enu - vel_before) / self._tick_s + self._gravity_up
         self._specific_force_flu = np.matmul(specific_force_enu[:, None, :], rotation)[:, 0, :]
         self._rates_flu = 0.5 * (engine.rates_flu + rates_before)
+        if self._has_arm:
+            engine.look()
 
     def sense(self) -> SensorBatch:
         """What the sensors of all worlds read now; once a tick, after `move`."""
@@ -186,8 +209,17 @@ class Twin:
         if self._gnss.due(tick):
             pos_ned, vel_ned = ned_of_enu(engine.pos_enu), ned_of_enu(engine.vel_enu)
         gnss = self._gnss.sample(tick, pos_ned, vel_ned)
-        batch = SensorBatch(accel, gyro, mag, baro, gnss)
+        batch = SensorBatch(accel, gyro, mag, baro, gnss, motion_capture=self._seen_by_cameras())
         return self._faults.read(tick, batch) if self._faults.sensors else batch
+
+    def _seen_by_cameras(self) -> MotionCaptureBatch | None:
+        sensor, engine, tick = self._motion_capture, self._engine, self.ticks
+        if sensor is None:
+            return None
+        pos_ned = q_ned_frd = self._nothing
+        if sensor.due(tick):
+            pos_ned, q_ned_frd = ned_of_enu(engine.pos_enu), q_ned_frd_of_enu_flu(engine.q_enu_flu)
+        return sensor.sample(tick, pos_ned, q_ned_frd)
 
     def sample_of(self, batch: SensorBatch, time_us: int, world: int = 0, *, truth: bool = False) -> SensorSample:
         """One world's readings as the values that go to a flight controller."""
@@ -200,6 +232,7 @@ class Twin:
             None if baro is None else BaroSample(*(float(column[world]) for column in baro)),
             None if gnss is None else self._fix(gnss, world),
             self.truth(world) if truth else None,
+            None if batch.motion_capture is None else batch.motion_capture.pose(time_us, world),
         )
         return sample if batch.missing is None else without_missing(sample, batch.missing, world)
 
@@ -251,6 +284,8 @@ class Twin:
         """
         size = self._engine.checkpoint_size
         self._engine.load(checkpoint[:size])
+        if self._has_arm:
+            self._engine.look()
         self._actuation.load(checkpoint[size:])
 
     def truth(self, world: int = 0) -> GroundTruth:
@@ -269,6 +304,24 @@ class Twin:
             lon_deg=float(lon[0]),
             alt_amsl_m=float(alt[0]),
         )
+
+    def arm_state(self) -> ArmState:
+        """The manipulators of all worlds now, in the frame of the vehicle's body (FLU).
+
+        Raises:
+            UsageError: the vehicle has none.
+        """
+        if not self._has_arm:
+            raise UsageError("the vehicle has no arm: its profile has no vehicle.arm")
+        if self._arm_reader is None:
+            self._arm_reader = self._engine.arm_reader()
+            self._engine.look()
+        return self._arm_reader.read()
+
+    @property
+    def tip_force_enu(self) -> FloatArray:
+        """(N, 3) what the tips of the manipulators exert on all that they touch [N], a copy; (N, 0) without any."""
+        return self._engine.tip_force_enu.copy()
 
     @property
     def effects(self) -> RotorEffects | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 
 from firmware_profiles.profile import VehicleParams
+from twin.manipulator import add_arm, add_arm_motors, add_walls
 from twin.running_gear import Mount, add_arms, add_casters, add_tilt_servo, add_wheels
 
 CONTACT_TIME_CONSTANT_S = 0.04
@@ -20,8 +21,8 @@ def build_model(vehicle: VehicleParams, *, centre_may_move: bool = False) -> muj
 
     World: ENU, ground at z = 0. Body `base`: FLU, origin at the centre of mass. Actuators: one force along +z body at
     each rotor's hub, in order, then one torque about +z body at each; `ctrl` is (R thrusts [N], R torques [N m]). With
-    wheels two more follow, the speeds of the left and the right side [rad/s]; with arms that tilt, their angle [rad].
-    Rotors on arms push along the arm's own z.
+    wheels two more follow, the speeds of the left and the right side [rad/s]; with a manipulator one more for each of
+    its joints, their torques [N m]; with arms that tilt, their angle [rad]. Rotors on arms push along the arm's own z.
 
     Args:
         vehicle: the nominal vehicle.
@@ -69,6 +70,10 @@ def build_model(vehicle: VehicleParams, *, centre_may_move: bool = False) -> muj
     if vehicle.ground_drive is not None:
         add_wheels(spec, mounts, vehicle.ground_drive)
         add_casters(spec, base, vehicle.ground_drive)
+    if vehicle.arm is not None:
+        add_arm(spec, base, vehicle.arm)
+        add_arm_motors(spec, vehicle.arm)
+    add_walls(spec, vehicle.environment.walls)
     if tilt is not None:
         add_tilt_servo(spec, tilt)
     return spec.compile()

@@ -14,6 +14,7 @@ _NEWEST_ONLY = frozenset(
         common.MAVLINK_MSG_ID_HIL_SENSOR,
         common.MAVLINK_MSG_ID_HIL_GPS,
         common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION,
+        common.MAVLINK_MSG_ID_ODOMETRY,
     )
 )
 

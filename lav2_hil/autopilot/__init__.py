@@ -1,1 +1,1 @@
-"""The built-in autopilot: flies on what HIL_SENSOR and HIL_GPS say, and knows nothing else."""
+"""The built-in autopilot: flies on what HIL_SENSOR, HIL_GPS and ODOMETRY say, and knows nothing else."""

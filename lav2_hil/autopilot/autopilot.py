@@ -1,10 +1,12 @@
 """The autopilot, sans-io: sensor messages in, HIL_ACTUATOR_CONTROLS out; ground stations on the side.
 
-It sees HIL_SENSOR and HIL_GPS and nothing else of the vehicle, and its only clock is their time_usec.
+It sees HIL_SENSOR and HIL_GPS and, where a motion capture system sees the vehicle, ODOMETRY, and nothing else of the
+vehicle; its only clock is HIL_SENSOR's time_usec.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +14,9 @@ from pymavlink.dialects.v20 import common
 
 from bridge.codec import Encoder, Message
 from bridge.hil_messages import ACCEL, BARO, GYRO, MAG
+from bridge.session_base import HEARTBEAT_US, SIMULATOR_COMPONENT
 from firmware_profiles.profile import VehicleProfile
-from firmware_profiles.signals import GpsFix
+from firmware_profiles.signals import GpsFix, MotionCapturePose
 from lav2_hil.autopilot.commander import Commander
 from lav2_hil.autopilot.estimator import Estimator
 from lav2_hil.autopilot.ground_station import GroundStationService
@@ -51,13 +54,18 @@ class Autopilot:
     ) -> None:
         tick_s = 1e-6 * profile.vehicle.step_dt_us
         parameters = Parameters(system) if parameters is None else parameters
-        self.commander = Commander(Estimator(tick_s), VehicleControl(profile, tick_s), parameters, system, tick_s)
+        capture = profile.vehicle.sensors.motion_capture
+        estimator = Estimator(tick_s, None if capture is None else capture.delay_s)
+        self.commander = Commander(estimator, VehicleControl(profile, tick_s), parameters, system, tick_s)
         self.telemetry = Telemetry(self.commander, base_mode)
         self.ground = GroundStationService(self.commander, self.telemetry)
         self.vehicle = Vehicle(self.commander, report)
         self._runner = None if mission is None else MissionRunner(mission, self.vehicle)
         self._simulator = Encoder(system, COMPONENT)
         self._fix: GpsFix | None = None
+        self._pose: MotionCapturePose | None = None
+        self._led = False
+        self._heartbeat_us: int | None = None
         self._unsettled: Message | None = None
         self._ticks = 0
         self._text_id = 0
@@ -106,16 +114,40 @@ class Autopilot:
             if controls is None:
                 return None
             mode = _ARMED if self.commander.armed else _DISARMED
-            return self._simulator.encode(
+            return self._heartbeat(time_us) + self._simulator.encode(
                 common.MAVLink_hil_actuator_controls_message(time_us, controls, mode, _LOCKSTEP)
             )
         if kind == "HIL_GPS":
             self.gps(message)
-        return None
+            return None
+        if kind == "ODOMETRY" and message.get_srcComponent() == SIMULATOR_COMPONENT:
+            self.odometry(message)
+            return None
+        return self._companion_message(message)
+
+    def _companion_message(self, message: Message) -> bytes | None:
+        """Whoever speaks on this link beside the simulator is a computer on the vehicle: it hears us from here on."""
+        if message.get_msgId() < 0 or message.get_srcComponent() in (SIMULATOR_COMPONENT, COMPONENT):
+            return None
+        if self._heartbeat_us is None:
+            self._heartbeat_us = self.commander.time_us
+        answers = map(self._simulator.encode, self.ground.handle(message))
+        return b"".join(answers) or None
+
+    def _heartbeat(self, time_us: int) -> bytes:
+        """HEARTBEAT for a computer on the vehicle, when it is due: in front of a sensor's answer, so never late."""
+        if self._heartbeat_us is None or time_us < self._heartbeat_us:
+            return b""
+        self._heartbeat_us = time_us + HEARTBEAT_US
+        return self._simulator.encode(self.telemetry.heartbeat())
 
     def gps(self, message: Message) -> None:
         """Take a HIL_GPS; it counts with the next HIL_SENSOR."""
         self._fix = _fix(message)
+
+    def odometry(self, message: Message) -> None:
+        """Take a motion capture system's ODOMETRY; it counts with the next HIL_SENSOR."""
+        self._pose = _pose(message)
 
     def sensor(self, message: Message, time_us: int) -> list[float] | None:
         """Take a HIL_SENSOR that is from this time on the autopilot's clock; gives the 16 controls.
@@ -154,9 +186,21 @@ class Autopilot:
             commander.fix = self._fix
             estimator.gps(self._fix)
             self._fix = None
+        if self._pose is not None:
+            estimator.pose(self._pose)
+            self._pose = None
+        if estimator.motion_capture is not None and estimator.motion_capture.leads is not self._led:
+            self._led = estimator.motion_capture.leads
+            self._tell_who_leads(estimator.motion_capture.why)
         if self._runner is not None and self._ticks % OUTER_EVERY == 0:
             self._runner.tick()
         self._ticks += 1
+
+    def _tell_who_leads(self, why: str) -> None:
+        if self._led:
+            self.commander.say(common.MAV_SEVERITY_INFO, "Position by motion capture")
+        else:
+            self.commander.say(common.MAV_SEVERITY_WARNING, f"Position by GPS: {why or 'aligning'}")
 
     def broadcasts(self) -> list[Message]:
         """What every ground station is told now: the streams that are due, and new texts."""
@@ -195,3 +239,25 @@ def _fix(message: Message) -> GpsFix:
         satellites=message.satellites_visible,
         fix_type=message.fix_type,
     )
+
+
+def _pose(message: Message) -> MotionCapturePose | None:
+    """None where the pose is told in another frame than north, east and down."""
+    if message.frame_id != common.MAV_FRAME_LOCAL_NED:
+        return None
+    w, x, y, z = message.q
+    variances = message.pose_covariance  # (21,) rows of the upper right triangle
+    return MotionCapturePose(
+        measured_us=message.time_usec,
+        pos_ned=(message.x, message.y, message.z),
+        q_ned_frd=(w, x, y, z),
+        pos_variance_m2=_variance(variances[0], variances[6], variances[11]),
+        attitude_variance_rad2=_variance(variances[15], variances[18], variances[20]),
+        reset_counter=message.reset_counter,
+        quality=message.quality,
+    )
+
+
+def _variance(*of_axes: float) -> float:
+    """The largest; 0, which the fusion knows to be too little, where it is not known."""
+    return max((value for value in of_axes if 0.0 <= value < math.inf), default=0.0)

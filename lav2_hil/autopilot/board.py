@@ -138,7 +138,7 @@ class Board:
         kind = message.get_type()
         if message.get_msgId() < 0 or kind == "BAD_DATA":
             return []
-        if kind == "HIL_SENSOR" or kind == "HIL_GPS":
+        if kind in ("HIL_SENSOR", "HIL_GPS", "ODOMETRY"):
             if self._hil and self._fast_enough:
                 self._sense(message, kind, time_us)
             return []
@@ -152,6 +152,9 @@ class Board:
     def _sense(self, message: Message, kind: str, time_us: int) -> None:
         if kind == "HIL_GPS":
             self.autopilot.gps(message)
+            return
+        if kind == "ODOMETRY":
+            self.autopilot.odometry(message)
             return
         if self._sensor_us is not None:
             time_us = max(time_us, self._sensor_us + 1)  # two that came with one reading

@@ -33,6 +33,7 @@ def _table() -> dict[str, float]:
         "MPC_XY_VEL_MAX": 12.0,
         "NAV_DLL_ACT": 2,
         "SYS_AUTOCONFIG": 0,
+        "SYS_FAILURE_EN": 0,
         "SYS_USB_AUTO": 2,
         "UAVCAN_ENABLE": 2,
     }

@@ -46,6 +46,8 @@ class Commander:
         fix: the newest GNSS fix.
         failure: why a failsafe took over; None while all is well.
         texts: (severity, text) to tell the ground, emptied by whoever sends them.
+        offboard_failure: why the vehicle did not come out of offboard mode well: no set-points came any more, or who
+            sends them said so; None while all is well, and again when the mode begins anew.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Commander:
         self.fix: GpsFix | None = None
         self.failure: str | None = None
         self.texts: list[tuple[int, str]] = []
+        self.offboard_failure: str | None = None
         self.reference = Reference((0.0, 0.0, 0.0))
         self._control = control
         self.tick_s = tick_s
@@ -210,6 +213,11 @@ class Commander:
         if yaw_ned is not None and math.isfinite(yaw_ned):
             self._yaw_ned = yaw_ned
 
+    def companion_failed(self, text: str) -> None:
+        """A companion computer says that it could not do what it was to do."""
+        self.offboard_failure = self.offboard_failure or text
+        self.say(common.MAV_SEVERITY_ERROR, f"companion: {text}")
+
     def set_mode(self, mode: Mode) -> Result:
         """Change the mode, as a ground station does."""
         if mode is Mode.LAND:
@@ -218,12 +226,14 @@ class Commander:
             return self.hold()
         if mode is Mode.TAKEOFF:
             return self.take_off(self.parameters["MIS_TAKEOFF_ALT"])
-        if mode is Mode.OFFBOARD and not self._set_points_come:
+        if mode is Mode.OFFBOARD and not self.set_points_come:
             self.say(common.MAV_SEVERITY_CRITICAL, "Offboard denied: no set-points")
             return Result.TEMPORARILY_REJECTED
         if mode is Mode.MANUAL and self.flying:
             self.say(common.MAV_SEVERITY_CRITICAL, "Manual flight denied: there are no sticks")
             return Result.TEMPORARILY_REJECTED
+        if mode is Mode.OFFBOARD and self.mode is not mode:
+            self.offboard_failure = None
         if mode is Mode.OFFBOARD and self.flying:
             self.reference.jump(self.estimator.state.pos_ned)
         self.mode = mode
@@ -298,7 +308,8 @@ class Commander:
         if self.landed is Landed.ON_GROUND and self.mode is Mode.TAKEOFF:
             self.landed = Landed.TAKEOFF
             self._climb()
-        if self.mode is Mode.OFFBOARD and not self._set_points_come:
+        if self.mode is Mode.OFFBOARD and not self.set_points_come:
+            self.offboard_failure = self.offboard_failure or "no set-points any more"
             self.say(common.MAV_SEVERITY_CRITICAL, "Failsafe: no offboard set-points, holding")
             self.hold()
         if self.flying:
@@ -314,7 +325,8 @@ class Commander:
         return self._control.stand(state)
 
     @property
-    def _set_points_come(self) -> bool:
+    def set_points_come(self) -> bool:
+        """Whether somebody sends set-points, so that offboard mode is possible."""
         return self._set_point_us is not None and 0 <= self.time_us - self._set_point_us <= OFFBOARD_LOSS_US
 
     def _fly(self) -> None:

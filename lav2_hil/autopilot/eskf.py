@@ -53,6 +53,7 @@ class Eskf:
         force_frd: mean of the accelerometer at rest [m/s^2].
         field_ned: the magnetic field by which it found its heading, horizontal part not zero.
         delay_samples: age of a GNSS fix on arrival, in IMU samples.
+        memory_samples: how far back other measurements may ask, in IMU samples.
 
     Attributes:
         pos, vel, q, gyro_bias, accel_bias: the state, as tuples of floats.
@@ -65,6 +66,7 @@ class Eskf:
     """
 
     __slots__ = (
+        "_delay",
         "_dx",
         "_f_dt",
         "_since",
@@ -96,11 +98,15 @@ class Eskf:
         force_frd: Vec3,
         field_ned: Vec3,
         delay_samples: int,
+        memory_samples: int = 0,
     ) -> None:
         self.pos, self.vel, self.q = pos_ned, vel_ned, q_ned_frd
         self.gyro_bias, self.accel_bias, self.accel_gain = gyro_bias, (0.0, 0.0, 0.0), (1.0, 1.0)
         self.rates = self.accel_ned = self.turned = self.pushed = (0.0, 0.0, 0.0)
-        self.past: deque[tuple[Vec3, Vec3, Vec3]] = deque([(pos_ned, vel_ned, self.pushed)], delay_samples + 1)
+        self._delay = delay_samples
+        self.past: deque[tuple[Vec3, Vec3, Vec3, Vec3]] = deque(
+            [(pos_ned, vel_ned, self.pushed, self.turned)], max(delay_samples, memory_samples) + 1
+        )
         self._transition = np.eye(SIZE)
         self._span = 0.0
         self._f_dt = (0.0, 0.0, 0.0)
@@ -153,9 +159,9 @@ class Eskf:
         self.q = (norm * w, norm * x, norm * y, norm * z)
         n, e, d = self.pushed
         self.pushed = (n + un, e + ue, d + ud)
-        self.past.append((self.pos, self.vel, self.pushed))
         x, y, z = self.turned
         self.turned = (x + 2.0 * hx, y + 2.0 * hy, z + 2.0 * hz)
+        self.past.append((self.pos, self.vel, self.pushed, self.turned))
         n, e, d = self._f_dt
         self._f_dt = (n + fn * dt, e + fe * dt, d + fd * dt)
         self._x_dt += raw_x * dt
@@ -193,19 +199,14 @@ class Eskf:
         Returns:
             The six innovations over their standard deviations, position first.
         """
-        self.predict_covariance()
-        past_pos, past_vel, _ = self.past[0]
-        ratios = [self._observe_state(i, pos[i] - past_pos[i], pos_sigma[i]) for i in range(3)]
-        ratios += [self._observe_state(3 + i, vel[i] - past_vel[i], vel_sigma[i]) for i in range(3)]
-        self._inject()
-        return ratios
+        past_pos, past_vel, _, _ = self.before(self._delay)
+        errors = [(i, pos[i] - past_pos[i], pos_sigma[i]) for i in range(3)]
+        errors += [(3 + i, vel[i] - past_vel[i], vel_sigma[i]) for i in range(3)]
+        return self.observe(errors)
 
     def correct_height(self, height_m: float, sigma: float) -> float:
         """Take in a height above the origin [m]; gives the innovation over its standard deviation."""
-        self.predict_covariance()
-        ratio = self._observe_state(2, -height_m - self.pos[2], sigma)
-        self._inject()
-        return ratio
+        return self.observe([(2, -height_m - self.pos[2], sigma)])[0]
 
     def correct_heading(self, field_ned: Vec3, expected_ned: Vec3, sigma: float) -> float:
         """Take in a heading: the measured magnetic field, turned to NED by this attitude, must point where it should.
@@ -236,6 +237,31 @@ class Eskf:
     def gain_sigma(self, axis: int) -> float:
         """Standard deviation of the sensitivity of accelerometer axis 0 (x) or 1 (y)."""
         return math.sqrt(self.covariance[15 + axis, 15 + axis])
+
+    def before(self, samples: int) -> tuple[Vec3, Vec3, Vec3, Vec3]:
+        """`pos`, `vel`, `pushed` and `turned` as they were so many IMU samples ago, or as far back as is known."""
+        return self.past[-min(len(self.past), samples + 1)]
+
+    def observe(self, errors: Sequence[tuple[int, float, float]]) -> list[float]:
+        """Take in errors that were measured together: index in the error state, innovation, standard deviation.
+
+        Returns:
+            The innovations over their standard deviations.
+        """
+        self.predict_covariance()
+        ratios = [self._observe_state(*error) for error in errors]
+        self._inject()
+        return ratios
+
+    def ratio(self, index: int, innovation: float, sigma: float) -> float:
+        """An innovation over its standard deviation, without taking it in."""
+        self.predict_covariance()
+        return innovation / math.sqrt(float(self.covariance[index, index]) + sigma * sigma)
+
+    def doubt(self, index: int, variance: float) -> None:
+        """A component of the state may be off by more than was thought, by itself."""
+        self.predict_covariance()
+        self.covariance[index, index] += variance
 
     def _observe_state(self, index: int, innovation: float, sigma: float) -> float:
         column = self.covariance[:, index]
@@ -277,8 +303,8 @@ class Eskf:
         # The past moves along, so that a later fix is not compared with what was believed before this one.
         self.past = deque(
             (
-                ((p[0] + pn, p[1] + pe, p[2] + pd), (v[0] + vn, v[1] + ve, v[2] + vd), pushed)
-                for p, v, pushed in self.past
+                ((p[0] + pn, p[1] + pe, p[2] + pd), (v[0] + vn, v[1] + ve, v[2] + vd), pushed, turned)
+                for p, v, pushed, turned in self.past
             ),
             self.past.maxlen,
         )

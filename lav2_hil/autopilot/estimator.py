@@ -1,4 +1,4 @@
-"""Where the vehicle is, by HIL_SENSOR and HIL_GPS alone: alignment at rest, then the filter, watched all the time.
+"""Where the vehicle is, by what the wire says: alignment at rest, then the filter, watched all the time.
 
 Within a tick `imu` comes first, then whatever else arrived with it. The estimator reads no clock and draws no random
 numbers: the same calls give the same numbers.
@@ -15,6 +15,7 @@ import numpy as np
 from lav2_hil.autopilot.alignment import Aligner, Alignment
 from lav2_hil.autopilot.eskf import Eskf
 from lav2_hil.autopilot.health import Health
+from lav2_hil.autopilot.motion_capture import MotionCaptureFusion
 from lav2_hil.autopilot.preflight import (
     MIN_HORIZONTAL_GAUSS,
     accel_bias_faults,
@@ -28,7 +29,7 @@ from lav2_hil.autopilot.sensor_watch import SensorWatch
 from twin.environment import pressure_altitude_m
 
 if TYPE_CHECKING:
-    from firmware_profiles.signals import GpsFix, Quat, Vec3
+    from firmware_profiles.signals import GpsFix, MotionCapturePose, Quat, Vec3
 
 MAX_GAP_S = 0.1
 """A longer silence of the IMU, and nobody knows how the vehicle turned meanwhile: align again."""
@@ -70,16 +71,21 @@ class Estimator:
 
     Args:
         imu_period_s: time between two IMU samples [s].
+        motion_capture_delay_s: age of a motion capture system's pose on arrival [s]; None where there is none.
 
     Attributes:
         ready: aligned, with a position; from then on `state` and `home` are there.
         faults: consistency faults at present, one line each; brought up to date ten times a second.
         home: latitude and longitude [degrees] and height above mean sea level [m] of the origin, or None.
+        motion_capture: what is believed of the poses; None where there are none.
     """
 
-    def __init__(self, imu_period_s: float) -> None:
+    def __init__(self, imu_period_s: float, motion_capture_delay_s: float | None = None) -> None:
         self._period_s = imu_period_s
         self._delay_samples = max(0, round(GPS_DELAY_S / imu_period_s))
+        self._pose_samples: int | None = None
+        if motion_capture_delay_s is not None:
+            self._pose_samples = math.ceil(motion_capture_delay_s / imu_period_s - 1e-6)
         self.reset()
 
     def reset(self) -> None:
@@ -97,6 +103,7 @@ class Estimator:
         self._watch_baro = SensorWatch("barometer", 2000.0)
         self._watch_gps = SensorWatch("GPS", 1e5)
         self._fix: GpsFix | None = None
+        self.motion_capture = None if self._pose_samples is None else MotionCaptureFusion(self._pose_samples)
         self._begin()
 
     def _begin(self) -> None:
@@ -167,7 +174,11 @@ class Estimator:
         altitude = float(pressure_altitude_m(self._baro_sum / self._baro_count))
         height = altitude - start.baro_alt_m + (start.gps_alt_m - start.frame.home.alt_amsl_m)
         self._baro_sum, self._baro_count, self._baro_us = 0.0, 0, now
-        self._health.height(f.correct_height(height, BARO_SIGMA_M), dt)
+        if self.motion_capture is None:
+            ratio = f.correct_height(height, BARO_SIGMA_M)
+        else:
+            ratio = self.motion_capture.height(f, height, BARO_SIGMA_M, dt)
+        self._health.height(ratio, dt)
         self._baro_height = height
 
     def mag(self, field_frd_gauss: Vec3) -> None:
@@ -189,7 +200,9 @@ class Estimator:
         level = math.hypot(field[0], field[1])
         if level > MIN_HORIZONTAL_GAUSS:
             sigma = max(MIN_HEADING_SIGMA_RAD, MAG_SIGMA_GAUSS / level)
-            self._health.heading(f.correct_heading(field, start.field_ned, sigma), dt)
+            capture, heading = self.motion_capture, (field, start.field_ned, sigma)
+            ratio = f.correct_heading(*heading) if capture is None else capture.heading(f, *heading)
+            self._health.heading(ratio, dt)
 
     def gps(self, fix: GpsFix) -> None:
         """Take in a fix, good or bad."""
@@ -206,15 +219,27 @@ class Estimator:
             return
         place = start.frame.to_ned(*(np.array([value]) for value in reading[:3]))
         pos = place[0].tolist()
-        self._health.signs.fix(1e-6 * fix.utc_us, pos, fix.vel_ned, f.past[0][2])
+        self._health.signs.fix(1e-6 * fix.utc_us, pos, fix.vel_ned, f.before(self._delay_samples)[2])
         if self._baro_height is not None:
             self._health.signs.heights(1e-6 * now, self._baro_height, -pos[2])
         across, along = max(GPS_MIN_POS_SIGMA, fix.eph_m), max(GPS_MIN_POS_SIGMA, fix.epv_m)
-        ratios = f.correct_gnss(
-            pos, fix.vel_ned, (across, across, along), (GPS_VEL_SIGMA, GPS_VEL_SIGMA, GPS_VEL_SIGMA)
-        )
-        self._health.gnss(ratios, 1e-6 * (now - self._fix_us))
+        sigmas = (across, across, along), (GPS_VEL_SIGMA, GPS_VEL_SIGMA, GPS_VEL_SIGMA)
+        dt, capture = 1e-6 * (now - self._fix_us), self.motion_capture
+        if capture is None:
+            ratios = f.correct_gnss(pos, fix.vel_ned, *sigmas)
+        else:
+            ratios = capture.gnss(f, pos, fix.vel_ned, sigmas, self._delay_samples, dt)
+        self._health.gnss(ratios, dt)
         self._fix_us = now
+
+    def pose(self, pose: MotionCapturePose) -> None:
+        """Take in a motion capture system's pose, once aligned and where there is such a system."""
+        now, f, start, capture = self._time_us, self._filter, self._start, self.motion_capture
+        if now is None or f is None or start is None or capture is None:
+            return
+        if capture.take(f, now, pose):
+            lat, lon, alt = start.frame.to_geodetic(np.array([capture.offset_ned]))
+            self.home = float(lat[0]), float(lon[0]), float(alt[0])
 
     def arming_faults(self) -> list[str]:
         """Why the vehicle must not be armed now; empty when it may."""
@@ -230,6 +255,8 @@ class Estimator:
         faults += gyro_faults(f.gyro_bias) or gyro_faults(self._rates)
         faults += self._health.field_faults()
         faults += height_faults(start.baro_alt_m, start.gps_alt_m)
+        if self.motion_capture is not None and not self.motion_capture.leads:
+            faults.append(self.motion_capture.why)
         return faults + [fault for fault in self.faults if fault not in faults]
 
     def _start_filter(self, start: Alignment) -> None:
@@ -245,6 +272,7 @@ class Estimator:
             force_frd=start.force_frd,
             field_ned=start.field_ned,
             delay_samples=self._delay_samples,
+            memory_samples=self._pose_samples or 0,
         )
         self._accel = start.force_frd
         self._baro_us = self._heading_us = self._fix_us = self._time_us or 0
@@ -274,6 +302,8 @@ class Estimator:
         dt = self._since_covariance
         self._since_covariance = 0.0
         f.predict_covariance()
+        if self.motion_capture is not None and self._time_us is not None:
+            self.motion_capture.tick(self._time_us)
         share = dt / SMOOTH_S
         x, y, z = self._accel
         self._accel = (x + share * (accel[0] - x), y + share * (accel[1] - y), z + share * (accel[2] - z))

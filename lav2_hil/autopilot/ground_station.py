@@ -48,6 +48,7 @@ class GroundStationService:
             "MISSION_REQUEST_LIST": self._mission_list,
             "TIMESYNC": self._timesync,
             "PING": self._ping,
+            "STATUSTEXT": self._status_text,
         }
 
     def handle(self, message: Message) -> list[Message]:
@@ -124,6 +125,13 @@ class GroundStationService:
             return []
         yaw = None if message.type_mask & _YAW_IGNORED else message.yaw
         self._commander.offboard_position((message.x, message.y, message.z), yaw)
+        return []
+
+    def _status_text(self, message: Message) -> list[Message]:
+        """What the vehicle's own companion computer has to report; PX4 passes such texts on, too."""
+        own = message.get_srcSystem() == self._commander.system
+        if own and message.severity <= common.MAV_SEVERITY_ERROR:
+            self._commander.companion_failed(message.text)
         return []
 
     # Parameters

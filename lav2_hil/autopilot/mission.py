@@ -74,6 +74,12 @@ def mission_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(missions.__path__))
 
 
+def companion_task(name: str) -> str | None:
+    """The task of the companion computer that a mission needs, its module's COMPANION; None for a mission without."""
+    task: str | None = getattr(importlib.import_module(f"lav2_hil.autopilot.missions.{name}"), "COMPANION", None)
+    return task
+
+
 def load_mission(name: str) -> Mission:
     """The mission of a name.
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-SILENT_S = {"accelerometer": 0.5, "gyroscope": 0.5, "magnetometer": 0.5, "barometer": 0.5, "GPS": 2.5}
+SILENT_S = {
+    **{"accelerometer": 0.5, "gyroscope": 0.5, "magnetometer": 0.5, "barometer": 0.5},
+    **{"GPS": 2.5, "motion capture": 0.5},
+}
 """PX4's times, but for GPS, which may come once a second."""
-STUCK_SAMPLES = {"accelerometer": 100, "gyroscope": 100, "magnetometer": 100, "barometer": 100, "GPS": 20}
+STUCK_SAMPLES = {
+    **{"accelerometer": 100, "gyroscope": 100, "magnetometer": 100, "barometer": 100},
+    **{"GPS": 20, "motion capture": 10},
+}
 """Equal readings in a row: PX4 gives up on an IMU after 100; noise of a count or two is enough against it."""
 BAD_REMEMBERED_US = 1_000_000
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pymavlink.dialects.v20 import common
 
 from lav2_hil.autopilot.mission import MissionFailedError, NextTick
-from lav2_hil.autopilot.modes import Landed, Result
+from lav2_hil.autopilot.modes import Landed, Mode, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,6 +85,29 @@ class Vehicle:
         """Let time pass."""
         until_us = self._commander.time_us + round(seconds * 1e6)
         await self._until(lambda: self._commander.time_us >= until_us, seconds + 1.0, lambda: "hold: time stands still")
+
+    async def hand_over(self, within_s: float) -> None:
+        """Let a companion computer fly by its set-points; back when it has given the vehicle back.
+
+        Args:
+            within_s: what it is given for it, after that the vehicle is taken back.
+        """
+        commander = self._commander
+        self.say("wait for a companion computer")
+        await self._until(lambda: commander.set_points_come, 10.0, lambda: "no companion computer sends set-points")
+        if commander.set_mode(Mode.OFFBOARD) != Result.ACCEPTED:
+            raise MissionFailedError("hand over: offboard mode refused")
+        self.say("hand over to the companion computer")
+        try:
+            await self._until(
+                lambda: commander.mode is not Mode.OFFBOARD, within_s, _too_long("companion computer", within_s)
+            )
+        finally:
+            if commander.mode is Mode.OFFBOARD:
+                commander.hold()
+        if commander.offboard_failure is not None:
+            raise MissionFailedError(f"companion: {commander.offboard_failure}")
+        self.say("back from the companion computer")
 
     async def land(self) -> None:
         """Come down; back when on the ground."""

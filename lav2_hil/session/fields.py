@@ -19,6 +19,7 @@ _MESSAGES = (
     common.MAVLink_hil_gps_message,
     common.MAVLink_hil_sensor_message,
     common.MAVLink_hil_state_quaternion_message,
+    common.MAVLink_odometry_message,
 )
 """What a session sends."""
 

@@ -14,6 +14,8 @@ from bridge.hil import HilSession
 from bridge.sessions import Session
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.actuator_map import ActuatorMap
+from lav2_hil.companion.companion import Companion
+from lav2_hil.companion.params import CompanionParams
 from lav2_hil.session.rounding import ROUNDING, rounding_fingerprint
 from lav2_hil.settings import Settings
 from twin.environment import Home
@@ -82,6 +84,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
         versions: of Python and of the packages that may change a bit.
         lav2_hil: version of the recorder, for people.
         cpu_features: what NumPy uses of this processor, and a fingerprint of how the computer rounds.
+        companion: the task of the companion computer, where there was one.
     """
 
     format: int
@@ -102,6 +105,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     lav2_hil: str = ""
     cpu_features: tuple[str, ...] = ()
     model: VehicleProfile | None = None
+    companion: CompanionParams | None = None
 
     def make_session(self) -> Session:
         """The session state machine, as at the start."""
@@ -116,6 +120,12 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     def make_actuators(self, profile: VehicleProfile | None = None) -> ActuatorMap:
         """The actuator map."""
         return ActuatorMap((profile or self.profile).firmware)
+
+    def make_companion(self, profile: VehicleProfile | None = None) -> Companion | None:
+        """The companion computer, as at the start; it believes in the model, where there is one."""
+        if self.companion is None:
+            return None
+        return Companion(self.companion, (self.model or profile or self.profile).vehicle, self.session.system)
 
 
 def session_params(settings: Settings, *, datagrams: bool, speaks_first: bool, every: int = 1) -> SessionParams:
@@ -166,6 +176,7 @@ def make_header(
         versions=versions(),
         lav2_hil=importlib.metadata.version("lav2-hil"),
         cpu_features=cpu_features(),
+        companion=settings.companion,
     )
 
 

@@ -125,9 +125,13 @@ class ReplayLoop(HilLoop):
         twin = header.make_twin(profile)
         session = header.make_session()
         self.written = _Tap(session, twin, TruthThinner(recording.truth_every), records)
-        super().__init__(session, _NoLink(self._gave_up), twin, header.make_actuators(profile), tap=self.written)
+        super().__init__(
+            *(session, _NoLink(self._gave_up), twin, header.make_actuators(profile)),
+            tap=self.written,
+            companion=header.make_companion(profile),
+        )
         self._inputs = [record for record in records if record.kind in INPUTS]
-        self._rotors = len((profile or header.profile).vehicle.rotors)
+        self._vehicle = (profile or header.profile).vehicle
         self._place = 0
         self._record_us = 0
 
@@ -174,7 +178,8 @@ class ReplayLoop(HilLoop):
 
     def _possible(self, change: FaultChange) -> FaultChange:
         try:
-            check_change(change, self._rotors)
+            seen = self._vehicle.sensors.motion_capture is not None
+            check_change(change, len(self._vehicle.rotors), motion_capture=seen)
         except UsageError as error:
             raise AnotherCourseError(str(error)) from None
         return change

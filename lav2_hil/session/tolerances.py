@@ -75,6 +75,8 @@ _TABLE = {
     **{f"HIL_STATE_QUATERNION.{name}": _UNIT for name in ("lat", "lon", "alt", "vx", "vy", "vz")},
     **{f"HIL_STATE_QUATERNION.{name}": _UNIT for name in ("ind_airspeed", "true_airspeed")},
     **{f"HIL_STATE_QUATERNION.{name}": _MILLI_G for name in ("xacc", "yacc", "zacc")},
+    **{f"ODOMETRY.{name}": _POSITION for name in "xyz"},
+    "ODOMETRY.q": _ATTITUDE,
 }
 """What is not named here must be equal: stamps, sequence numbers, field groups, ids, counts."""
 

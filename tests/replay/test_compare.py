@@ -256,7 +256,7 @@ def test_names_mean_a_field_or_a_group_of_them() -> None:
         check_name(name, "--ignore")
     with pytest.raises(UsageError, match=r"--ignore HIL_GPS.course: no such field; .*HIL_GPS.cog"):
         check_name("HIL_GPS.course", "--ignore")
-    with pytest.raises(UsageError, match="HIL_SENSOR, HIL_STATE_QUATERNION, truth"):
+    with pytest.raises(UsageError, match="HIL_SENSOR, HIL_STATE_QUATERNION, ODOMETRY, truth"):
         check_name("sensor", "--ignore")
 
 

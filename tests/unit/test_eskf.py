@@ -164,7 +164,7 @@ def test_a_fix_is_the_joint_kalman_update() -> None:
         f.predict(0.004, (0.5, 0.0, -G), (0.0, 0.0, 0.0))
         f.predict_covariance()
     before, p = (f.pos, f.vel, f.q, f.accel_bias), f.covariance.copy()
-    past_pos, past_vel, _ = f.past[0]
+    past_pos, past_vel, _, _ = f.past[0]
     innovation = np.array((0.1, -0.2, 0.15, 0.05, 0.02, -0.03))
     sigma = np.array((0.3, 0.3, 0.4, 0.05, 0.05, 0.05))
     vel = tuple(np.add(past_vel, innovation[3:]).tolist())

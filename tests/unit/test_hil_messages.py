@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pymavlink.dialects.v20 import common
 
 from bridge.codec import Decoder, Encoder
-from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion
-from firmware_profiles.signals import BaroSample, GpsFix, GroundTruth, SensorSample, Vec3
+from bridge.hil_messages import SensorEncoder, heartbeat, hil_gps, hil_state_quaternion, odometry
+from bridge.link_capacity import ODOMETRY_BYTES
+from firmware_profiles.signals import BaroSample, GpsFix, GroundTruth, MotionCapturePose, SensorSample, Vec3
+from lav2_hil.autopilot.autopilot import _pose
 
 IMU = SensorSample(1_004_000, (0.1, -0.2, -9.81), (0.01, -0.02, 0.03), None, None, None)
 FIX = GpsFix(1_780_000_000_000_000, 47.397742, -8.545594, 488.123, (1.0, -2.0, 0.5), 0.9, 1.25, 12, 3)
@@ -122,3 +125,43 @@ def test_the_heartbeat_is_one_that_a_board_recognises() -> None:
     frame = Encoder(1, 200).encode(heartbeat())
     assert frame[1] == 9, "PX4's USB start looks for this length"
     assert wire(heartbeat()).mavlink_version == 3
+
+
+POSE = MotionCapturePose(4_004_000, (1.5, -2.25, -3.125), (0.5, -0.5, 0.5, 0.5), 1e-4, 2.5e-5, 7, 93)
+
+
+def test_odometry_is_a_pose_in_ned_and_nothing_else() -> None:
+    frame = Encoder(1, 200).encode(odometry(POSE, 88_000_000))
+    assert len(frame) == ODOMETRY_BYTES
+    (message,) = Decoder().feed(frame)
+    assert message.time_usec == 88_000_000
+    assert (message.frame_id, message.child_frame_id) == (common.MAV_FRAME_LOCAL_NED, common.MAV_FRAME_BODY_FRD)
+    assert (message.x, message.y, message.z) == POSE.pos_ned
+    assert tuple(message.q) == POSE.q_ned_frd
+    unknown = [message.vx, message.vy, message.vz, message.rollspeed, message.pitchspeed, message.yawspeed]
+    assert all(map(math.isnan, [*unknown, *message.velocity_covariance]))
+    assert (message.reset_counter, message.quality) == (7, 93)
+    # What PX4 hands to its EKF2; MAV_ESTIMATOR_TYPE_MOCAP it does not.
+    assert message.estimator_type == common.MAV_ESTIMATOR_TYPE_VISION
+
+
+def test_the_variances_of_odometry_are_on_the_diagonal() -> None:
+    covariance = iter(wire(odometry(POSE, 0)).pose_covariance)
+    rows = [[0.0] * first + [next(covariance) for _ in range(6 - first)] for first in range(6)]
+    assert next(covariance, None) is None
+    expected = [[0.0] * 6 for _ in range(6)]
+    for index in range(6):
+        expected[index][index] = 1e-4 if index < 3 else 2.5e-5
+    assert [value for row in rows for value in row] == pytest.approx([value for row in expected for value in row])
+
+
+def test_the_autopilot_reads_the_pose_that_was_sent() -> None:
+    read = _pose(wire(odometry(POSE, POSE.measured_us)))
+    assert read is not None
+    assert read == replace(
+        POSE, pos_variance_m2=read.pos_variance_m2, attitude_variance_rad2=read.attitude_variance_rad2
+    )
+    assert (read.pos_variance_m2, read.attitude_variance_rad2) == pytest.approx((1e-4, 2.5e-5))
+    message = odometry(POSE, 0)
+    message.frame_id = common.MAV_FRAME_LOCAL_FRD
+    assert _pose(wire(message)) is None

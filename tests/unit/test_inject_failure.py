@@ -12,7 +12,7 @@ from bridge.inject_failure import FailureRequest, Result, ack, decode
 from lav2_hil.failure_commands import FailureCommands, changes_of
 from twin.faults import SENSOR_KINDS, FaultChange, check_change
 
-GYRO, ACCEL, MAG, BARO, GPS, MOTOR = 0, 1, 2, 3, 4, 101
+GYRO, ACCEL, MAG, BARO, GPS, VIO, MOTOR = 0, 1, 2, 3, 4, 6, 101
 OK, OFF, STUCK, GARBAGE, WRONG, SLOW, DELAYED, INTERMITTENT = range(8)
 NAN = float("nan")
 
@@ -108,6 +108,26 @@ def test_whatever_is_accepted_can_be_done() -> None:
     assert accepted == 5 * 5 * 2 + 3 * 5
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (OFF, [FaultChange("mocap", "off", ())]),
+        (STUCK, [FaultChange("mocap", "frozen", ())]),
+        (GARBAGE, [FaultChange("mocap", "noise", (1.0,))]),
+        (WRONG, [FaultChange("mocap", "jump", (1.0, 0.0, 0.0))]),
+        (OK, [FaultChange("mocap", kind, None) for kind in SENSOR_KINDS["mocap"]]),
+    ],
+)
+def test_vio_is_motion_capture_where_there_is_one(kind: int, changes: list[FaultChange]) -> None:
+    assert changes_of(request(VIO, kind), 4, motion_capture=True) == (Result.ACCEPTED, tuple(changes))
+    for change in changes:
+        check_change(change, 4, motion_capture=True)
+    told: list[Any] = []
+    commands = FailureCommands(4, told.append, lambda _: None, motion_capture=True)
+    assert commands.take(from_ground(long(VIO, kind)), 1) is not None
+    assert told == changes
+
+
 @pytest.mark.parametrize("unit", [5, 6, 7, 8, 100, 102, 103, 104, 105, 106, -1, NAN, 0.5])
 def test_units_that_are_not_simulated_are_unsupported(unit: float) -> None:
     for kind in (OK, OFF):
@@ -169,6 +189,15 @@ def test_a_repeated_command_is_answered_again_and_changes_nothing_more() -> None
     frames = [commands.take(from_ground(long(GPS, OFF)), 1) for _ in range(2)]
     assert None not in frames
     assert changes[0] == changes[1]
+
+
+def test_the_answers_go_on_when_their_numbers_have_come_round() -> None:
+    commands = FailureCommands(4, lambda _: None, lambda _: None)
+    decoder = Decoder()
+    message = from_ground(long(GPS, OFF))
+    answers = [decoder.feed(commands.take(message, 1) or b"") for _ in range(258)]
+    assert [answer[0].get_seq() for answer in answers] == [number % 256 for number in range(258)]
+    assert decoder.stats.lost_frames == 0
 
 
 def test_before_the_flight_controller_has_spoken_nobody_is_asked() -> None:

@@ -216,6 +216,18 @@ WRONG_VALUES = {
     "infinite in a list": ("vehicle.body.inertia_kg_m2.2", -math.inf, "vehicle.body.inertia_kg_m2[2]", "finite"),
     "infinite parameter": ("firmware.px4.0.params", {"A": math.inf}, "firmware.px4[0].params.A", "finite"),
     "larger than a float": ("vehicle.body.mass_kg", 10**400, "vehicle.body.mass_kg", "out of range"),
+    "unknown key of motion capture": (
+        "vehicle.sensors.motion_capture",
+        {"noise_m": 0.01},
+        "vehicle.sensors.motion_capture.noise_m",
+        "position_noise_m",
+    ),
+    "motion capture faster than the IMU": (
+        "vehicle.sensors.motion_capture",
+        {"rate_hz": 500.0},
+        "vehicle.sensors.motion_capture.rate_hz",
+        "at most the IMU's rate, 250 Hz",
+    ),
     "no rotors": ("vehicle.propeller.rotors", [], "vehicle.propeller.rotors", "length >= 1"),
     "channel 16": ("firmware.rotor_outputs.0.channel", 16, "firmware.rotor_outputs[0].channel", "<= 15"),
     "channel twice": ("firmware.rotor_outputs.0.channel", 3, "firmware.rotor_outputs", "each channel drives one thing"),

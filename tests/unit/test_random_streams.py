@@ -71,6 +71,8 @@ def test_keys_of_the_sensors_are_distinct_and_fixed() -> None:
         "MAG_FAULT": 8,
         "BARO_FAULT": 9,
         "GPS_FAULT": 10,
+        "MOTION_CAPTURE": 11,
+        "MOCAP_FAULT": 12,
         "STATE_NOISE": 101,
     }
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from twin_rig import twin_of
+from twin_rig import replace, twin_of, vehicle
 
 from firmware_profiles.errors import UsageError
 from firmware_profiles.loader import load_profile
+from firmware_profiles.motion_capture import MotionCaptureParams
 from firmware_profiles.signals import ActuatorCommand, SensorSample
 from twin.environment import pressure_altitude_m
 from twin.faults import SENSOR_KINDS, FaultChange
@@ -17,12 +18,16 @@ from twin.random_streams import TickNoise
 from twin.twin import SensorBatch, Twin
 
 HOVER = load_profile("px4_iris").vehicle.derived.hover_speed_rad_s
-FIELDS = {"accel": "accel_frd", "gyro": "gyro_frd", "mag": "mag_frd_gauss", "baro": "baro", "gps": "gnss"}
+SEEN = replace(vehicle(), sensors=replace(vehicle().sensors, motion_capture=MotionCaptureParams()))
+FIELDS = {
+    **{"accel": "accel_frd", "gyro": "gyro_frd", "mag": "mag_frd_gauss"},
+    **{"baro": "baro", "gps": "gnss", "mocap": "motion_capture"},
+}
 
 
 def flown(ticks: int, *changes: tuple[int, FaultChange], n: int = 1, **options: Any) -> tuple[Twin, list[SensorBatch]]:
     """A twin that hovers for so many ticks; each change is told behind its tick."""
-    twin = twin_of(n=n, **options)
+    twin = twin_of(SEEN, n, **options)
     command = ActuatorCommand(np.full((n, 4), HOVER))
     batches = []
     for tick in range(ticks):
@@ -40,6 +45,8 @@ def column(batch: SensorBatch, sensor: str) -> np.ndarray | None:
         return None
     if sensor == "baro":
         return np.stack(reading, axis=1)
+    if sensor == "mocap":
+        return np.concatenate((reading.pos_ned, reading.q_ned_frd), axis=1)
     return np.concatenate((reading.pos_ned, reading.vel_ned), axis=1) if sensor == "gps" else reading
 
 
@@ -103,6 +110,24 @@ def test_bias_scale_and_stuck_say_what_they_mean(sensor: str) -> None:
             assert np.array_equal(column(stuck[tick], sensor), plain)
 
 
+def stale_after(batches: list[SensorBatch]) -> int | None:
+    """At which sample PX4 calls the gyroscope STALE: the 100th in a row that is the same in float32, within 1e-6."""
+    same_since = 0
+    gyro = np.array([batch.gyro_frd[0] for batch in batches], dtype=np.float32)
+    for sample in range(1, len(gyro)):
+        if np.abs(gyro[sample] - gyro[sample - 1]).max() >= 1e-6:
+            same_since = sample
+        elif sample - same_since == 100:
+            return sample
+    return None
+
+
+def test_report_31_a_stuck_gyroscope_is_stale_to_px4_after_100_samples() -> None:
+    _, batches = flown(300, (50, FaultChange("gyro", "stuck", ())))
+    assert stale_after(batches) == 50 + 100, "the one at 50 is what it repeats"
+    assert stale_after(PLAIN) is None
+
+
 def test_stuck_once_more_changes_nothing_and_stuck_anew_repeats_a_new_reading() -> None:
     stuck, free = FaultChange("gyro", "stuck", ()), FaultChange("gyro", "stuck", None)
     off = FaultChange("gyro", "bias", (0.5,))
@@ -154,9 +179,9 @@ def test_an_imu_cannot_say_more_than_its_range() -> None:
     assert set(pressures) == {1.0}
 
 
-@pytest.mark.parametrize("sensor", ["accel", "gyro", "mag", "baro", "gps"])
+@pytest.mark.parametrize("sensor", list(FIELDS))
 def test_a_silent_sensor_is_not_in_the_sample(sensor: str) -> None:
-    kind = "off" if sensor == "gps" else "silent"
+    kind = "off" if sensor in ("gps", "mocap") else "silent"
     twin, batches = flown(300, (50, FaultChange(sensor, kind, ())))
     field = "gps" if sensor == "gps" else FIELDS[sensor]
     samples = [twin.sample_of(batch, tick) for tick, batch in enumerate(batches)]
@@ -169,10 +194,10 @@ def test_a_silent_sensor_is_not_in_the_sample(sensor: str) -> None:
         assert sample == SensorSample(**values)
 
 
-def test_a_receiver_without_a_fix_says_so_and_goes_on_telling_the_time() -> None:
+def test_report_31_a_receiver_without_a_fix_says_so_and_goes_on_telling_the_time() -> None:
     twin, batches = flown(300, (50, FaultChange("gps", "nofix", ())))
     fixes = [(twin.sample_of(b, 0).gps, twin.sample_of(p, 0).gps) for b, p in zip(batches, PLAIN, strict=True)]
-    without = [(fix, plain) for fix, plain in fixes[50:] if plain is not None]
+    without = [(fix, plain) for fix, plain in fixes[50:] if plain is not None]  # from the next slot on
     assert len(without) >= 2
     for fix, plain in without:
         assert fix is not None
@@ -198,6 +223,21 @@ def test_a_jump_is_a_vector_in_metres() -> None:
         assert np.array_equal(jumped.vel_ned, plain.vel_ned)
 
 
+def test_a_jump_of_motion_capture_leaves_the_attitude() -> None:
+    _, batches = flown(100, (50, FaultChange("mocap", "jump", (1.0, -0.5, 0.2))))
+    pairs = [(b.motion_capture, p.motion_capture) for b, p in zip(batches[50:], PLAIN[50:100], strict=True)]
+    jumped = [(b, p) for b, p in pairs if b and p]
+    assert len(jumped) == 10
+    for b, p in jumped:
+        np.testing.assert_allclose(b.pos_ned - p.pos_ned, [[1.0, -0.5, 0.2]], rtol=1e-9)
+        assert np.array_equal(b.q_ned_frd, p.q_ned_frd)
+
+
+def test_a_vehicle_that_no_camera_sees_has_no_such_fault() -> None:
+    with pytest.raises(UsageError, match=r"a fault of 'mocap': the vehicle has rotor1 to rotor4, .* baro, gps$"):
+        twin_of().fault(FaultChange("mocap", "off", ()))
+
+
 # Rotors
 
 
@@ -214,8 +254,14 @@ def test_a_weak_rotor_turns_and_gives_a_share_of_thrust_and_torque() -> None:
     assert np.array_equal(weak._actuation.rotors.speed_rad_s, whole._actuation.rotors.speed_rad_s)
 
 
-def test_a_lost_rotor_gives_nothing_and_comes_to_rest() -> None:
-    twin, _ = flown(150, (50, FaultChange("rotor3", "effectiveness", (0.0,))))
+def test_report_31_a_lost_rotor_gives_nothing_and_comes_to_rest() -> None:
+    lost = (50, FaultChange("rotor3", "effectiveness", (0.0,)))
+    before, after = flown(50)[0], flown(51, lost)[0]
+    tau_s = load_profile("px4_iris").vehicle.flying_propeller().fall_time_constant_s
+    assert 1e-6 * after.tick_us < tau_s, "one tick is within tau"
+    assert wrench(before)[0, [2, 6]].all()
+    assert wrench(after)[0, [2, 6]].tolist() == [0.0, 0.0]
+    twin, _ = flown(150, lost)
     assert wrench(twin)[0, [2, 6]].tolist() == [0.0, 0.0]
     speeds = twin._actuation.rotors.speed_rad_s[0]
     assert speeds[2] < 0.01 * HOVER < 0.9 * HOVER < speeds[[0, 1, 3]].min()

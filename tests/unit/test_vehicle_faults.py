@@ -42,6 +42,10 @@ VALUES = [
     ("gps jump=10m,0m,-5m", "jump", (10.0, 0.0, -5.0)),
     ("gps jump=1km,0,0km", "jump", (1000.0, 0.0, 0.0)),
     ("gps noise=3m", "noise", (3.0,)),
+    ("mocap off", "off", ()),
+    ("mocap frozen", "frozen", ()),
+    ("mocap jump=20cm,0,0cm", "jump", (0.2, 0.0, 0.0)),
+    ("mocap noise=0.1m", "noise", (0.1,)),
 ]
 
 
@@ -49,7 +53,7 @@ VALUES = [
 def test_values_and_units(text: str, kind: str, value: tuple[float, ...]) -> None:
     (fault,) = parse_faults(text)
     assert fault == VehicleFault(kind, text.split()[0], pytest.approx(value))
-    check_change(FaultChange(fault.target, fault.kind, fault.value), 12)
+    check_change(FaultChange(fault.target, fault.kind, fault.value), 12, motion_capture=True)
     (again,) = parse_faults(str(fault))
     assert again == VehicleFault(kind, text.split()[0], pytest.approx(fault.value, rel=1e-11))
 
@@ -205,9 +209,14 @@ def test_a_rotor_that_the_vehicle_does_not_have(name: str, says: str) -> None:
         Settings(profile=load_profile(name), endpoint=Memory("x"), faults=read_faults(["gps off", "rotor5 lost"]))
 
 
+def test_motion_capture_that_the_vehicle_does_not_have() -> None:
+    with pytest.raises(UsageError, match=r"px4_iris has no mocap: its profile has no vehicle.sensors.motion_capture"):
+        Settings(profile=load_profile("px4_iris"), endpoint=Memory("x"), faults=read_faults(["mocap off"]))
+
+
 def test_every_kind_of_the_twin_can_be_said() -> None:
     values = {"bias": "=1", "noise": "=1", "jump": "=1", "scale": "=1"}
-    units = {"accel": "m/s2", "gyro": "rad/s", "mag": "G", "baro": "hPa", "gps": "m"}
+    units = {"accel": "m/s2", "gyro": "rad/s", "mag": "G", "baro": "hPa", "gps": "m", "mocap": "m"}
     for sensor, kinds in SENSOR_KINDS.items():
         for kind in kinds:
             value = values.get(kind, "")

@@ -23,6 +23,7 @@ utils          logs, figures of step responses, plots, files
 pid            Pid: one loop, many worlds
 attitude, so3  attitude errors of the cascade and of the geometric laws
 arrays         one code path for NumPy, Torch and others
+task_space     controllers of an arm, a package of its own
 
 World ENU, body FLU, SI units; every array has a leading axis over N worlds. The dictionaries of targets and states:
 

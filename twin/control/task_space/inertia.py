@@ -49,10 +49,10 @@ def conditioned_inverse(matrix: Any, thresholds: tuple[float, float], *, xp: Any
     nothing, one = xp.zeros_like(values), xp.ones_like(values)
     largest = xp.max(values, axis=1, keepdims=True) + nothing
     some = largest > 0
-    share = xp.where(some, values, nothing) / xp.where(some, largest, one)
+    size = xp.where(some, largest, one)
+    share = xp.maximum(values / size, nothing)
     rise = xp.minimum(xp.maximum((share - low) / (high - low), nothing), one)
     damping = low * (one - rise * rise * (3.0 - 2.0 * rise))
-    damped = (xp.maximum(share, nothing) + damping) * xp.where(some, largest, one)
-    inverted = xp.where(some, one, nothing) / damped
+    inverted = xp.where(some, 1.0 / ((share + damping) * size), nothing)
     inverse = xp.matmul(vectors * inverted[:, None, :], transposed(vectors, xp=xp))
     return xp.where(sound, inverse, xp.nan * xp.ones_like(inverse))

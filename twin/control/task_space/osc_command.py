@@ -55,6 +55,7 @@ class CommandReader:
         self._config, self._arrays, self._xp = config, arrays, arrays.xp
         spread = arrays.spread
         self._origin, self._upright = arrays.zeros(3), spread("quat", (0.0, 0.0, 0.0, 1.0), 4)
+        self._no_turn = arrays.zeros(4)
         self._motion = spread("motion_control_axes_task", config.motion_control_axes_task, 6)
         self._force = spread("contact_wrench_control_axes_task", config.contact_wrench_control_axes_task, 6)
         self._stiffness = spread("motion_stiffness_task", config.motion_stiffness_task, 6)
@@ -90,24 +91,28 @@ class CommandReader:
             if kind == "pose_rel":
                 given("current_ee_pose_b", ee_pose)
             now = self._pose("current_ee_pose_b", ee_pose, origin, axes)
-            now_task = relative_to(origin, axes, *now, xp=xp)
             if kind == "pose_rel":
-                target = moved_by(*now_task, part, xp=xp)
+                target = moved_by(*relative_to(origin, axes, *now, xp=xp), part, xp=xp)
             else:
-                target = part[:, 0:3], normalised_or(part[:, 3:7], now_task[1], xp=xp)
+                target = part[:, 0:3], normalised_or(part[:, 3:7], self._no_turn, xp=xp)
             pos, quat = compose(origin, axes, *target, xp=xp)
+            if kind == "pose_abs":  # what was no quaternion is 0 in every frame
+                quat = xp.where(xp.any(target[1] != 0, axis=1, keepdims=True), quat, now[1])
         stiffness, ratio = self._gains(command[:, start:])
         stiffness = self._motion * stiffness
-        feedback = None if self._feedback is None else in_base(self._feedback, rotation, xp=xp)
+        diagonals = [stiffness, 2.0 * xp.sqrt(stiffness) * ratio, self._motion, self._force]
+        if self._feedback is not None:
+            diagonals.append(self._feedback)
+        matrices = in_base(diagonals, rotation, xp=xp)
         return TaskCommand(
             pos=pos,
             quat=quat,
             wrench=wrench,
-            stiffness=in_base(stiffness, rotation, xp=xp),
-            damping=in_base(2.0 * xp.sqrt(stiffness) * ratio, rotation, xp=xp),
-            motion=in_base(self._motion, rotation, xp=xp),
-            force=in_base(self._force, rotation, xp=xp),
-            force_feedback=feedback,
+            stiffness=matrices[0],
+            damping=matrices[1],
+            motion=matrices[2],
+            force=matrices[3],
+            force_feedback=None if self._feedback is None else matrices[4],
         )
 
     def _gains(self, numbers: Any) -> tuple[Any, Any]:
