@@ -22,7 +22,7 @@ from pymavlink.dialects.v20 import common
 from bridge.addresses import HIL_MESSAGES, addresses_of
 from bridge.codec import Decoder, Message
 from bridge.endpoint import Endpoint, Serial
-from bridge.signing import SigningKey
+from bridge.signing import LinkSigning, SigningKey
 from bridge.timesync import asks_for_time
 from bridge.transport.base import Transport
 from lav2_hil.forwarder_pipe import FRAME, Report, Target, Task, decode_report, encode_task
@@ -42,6 +42,9 @@ BACKLOG = 64
 """Frames of the flight controller that are handed over in one message at most."""
 END_S = 1.0
 """How long the forwarding process may take to end."""
+OWN_LINK = 255
+"""Link id in the signatures of what is answered here in the flight controller's name: apart from its own, whose clock
+is another, so that neither makes the other's frames look old."""
 
 
 class Share:
@@ -75,7 +78,7 @@ class GroundForwarder:
         targets: where ground stations are expected.
         endpoint, transport: the link to the flight controller.
         decoder: of that link: what it takes for good is forwarded.
-        key: of MAVLink signing: what comes from the ground must be signed with it.
+        key: of MAVLink signing: what comes from the ground must be signed with it, and so is what is answered here.
         intercept: answers a command from the ground that the flight controller is not to get; None for any other.
         say: logs a line for the user.
 
@@ -98,6 +101,7 @@ class GroundForwarder:
         self.lost = False
         self._task = Task(tuple(targets), b"" if key is None else key.value)
         self._transport = transport
+        self._signing = None if key is None else LinkSigning(key, OWN_LINK)
         self._intercept = intercept
         self._decoder = Decoder(datagrams=True)
         self._say = say
@@ -184,6 +188,9 @@ class GroundForwarder:
         for message in self._decoder.feed(frame):
             answer = self._intercept(message)
             if answer is not None:
+                if self._signing is not None:
+                    self._signing.check(frame)  # a ground station whose clock is ahead must not find the answer old
+                    answer = self._signing.sign(answer)
                 self._to_ground(answer)
                 return True
         return False

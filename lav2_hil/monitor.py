@@ -13,6 +13,7 @@ from bridge.session_state import Phase
 from bridge.sessions import Session
 from bridge.transport.base import Transport
 from firmware_profiles.signals import HilControls, SensorSample
+from lav2_hil.doctor.hints import with_hint
 from lav2_hil.gate import Gate
 from lav2_hil.loop import HilLoop
 from lav2_hil.settings import Settings
@@ -87,7 +88,7 @@ class Monitor:
         self._notices[notice.name] += 1
         self.clear()
         level = logging.DEBUG if notice.name in self._expected else notice.level
-        logger.log(level, "%s", notice.text)
+        logger.log(level, "%s", with_hint(notice))
 
     # Status line
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pymavlink.dialects.v20 import common
 
 from bridge.events import Event
+from firmware_profiles.hitl import FIRST_MOTOR, SIMULATED_ON_BOARD
+from firmware_profiles.px4_params import Value
 from lav2_hil.doctor.complaints import Cause, told
 from lav2_hil.doctor.findings import Finding
 from lav2_hil.doctor.observation import Observation
@@ -65,13 +69,17 @@ def no_outputs(seen: Observation) -> Finding | None:
     if not seen.in_hil:
         return None
     outputs = seen.outputs
-    functions = {name: value for name, value in seen.parameters.items() if "_FUNC" in name}
+    every = {name: value for name, value in seen.parameters.items() if "_FUNC" in name}
+    # A board has both, and its PWM_MAIN are real outputs.
+    functions = {name: value for name, value in every.items() if name.startswith(SIMULATED_ON_BOARD)} or every
     evidence = []
     if seen.release >= FUNCTIONS_SINCE:
         if not functions:
             evidence.append("the board has no HIL_ACT_FUNC1: its firmware lacks pwm_out_sim")
         elif not any(functions.values()):
             evidence.append(f"{', '.join(functions)} are all 0: no output has a function")
+        else:
+            evidence += _unmapped(functions, seen.parameters)
     silent = seen.serial and not outputs.hil and seen.baud > SLOWEST_BAUD
     if silent:
         evidence.append(f"no HIL_ACTUATOR_CONTROLS in {seen.seconds:.0f} s")
@@ -81,11 +89,23 @@ def no_outputs(seen: Observation) -> Finding | None:
         return None
     return Finding(
         Cause.NO_OUTPUTS,
-        "the board sends no controls",
+        "the board sends no controls, or not all",
         "set HIL_ACT_FUNC1.. (101.. motors, 201.. servos; board prepare does), reboot; where the board has no such "
         "parameter, use a firmware built with CONFIG_MODULES_SIMULATION_PWM_OUT_SIM",
         tuple(evidence),
     )
+
+
+def _unmapped(functions: Mapping[str, Value], parameters: Mapping[str, Value]) -> list[str]:
+    """The motors that a multirotor flies with and sends to no output."""
+    if parameters.get("CA_AIRFRAME") != 0:
+        return []
+    motors = int(parameters.get("CA_ROTOR_COUNT", 0))
+    lost = [motor for motor in range(1, motors + 1) if FIRST_MOTOR + motor - 1 not in functions.values()]
+    if not lost:
+        return []
+    have = ", ".join(f"{name} = {value}" for name, value in functions.items() if value)
+    return [f"no output for motor {', '.join(map(str, lost))} of {motors}: {have}"]
 
 
 def slow_link(seen: Observation) -> Finding | None:

@@ -13,9 +13,12 @@ from firmware_profiles.px4_params import Value
 PARAMETERS = (
     *("SYS_HITL", "SYS_AUTOSTART", "COM_RC_IN_MODE", "NAV_DLL_ACT", "COM_DL_LOSS_T"),
     *("CBRK_SUPPLY_CHK", "CBRK_USB_CHK", "CBRK_IO_SAFETY", "COM_ARM_SDCARD", "COM_CPU_MAX"),
+    *("CA_AIRFRAME", "CA_ROTOR_COUNT"),
 )
 """What is asked for by name; a board need not have them all."""
-OUTPUT_FUNCTIONS = tuple(f"{prefix}{number}" for prefix in ("HIL_ACT_FUNC", "PWM_MAIN_FUNC") for number in range(1, 5))
+OUTPUT_FUNCTIONS = tuple(
+    f"{prefix}_FUNC{number}" for prefix, count in (("HIL_ACT", 16), ("PWM_MAIN", 8)) for number in range(1, count + 1)
+)
 """What is asked for in HITL; PX4 that was built for a PC has the second ones."""
 _MAIN_MODES = {1: 0, 2: 1, 3: 2, 5: 10, 6: 14, 7: 15}
 _AUTO_MODES = {2: 17, 3: 4, 4: 3, 5: 5, 6: 18, 8: 19, 9: 20}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from firmware_profiles.errors import LinkUnavailableError
+from lav2_hil.doctor.hints import with_hint
 from lav2_hil.mqtt.payloads import Actuators, Attitude, Event, Health, Info, Payload, Position, Shadow
 from lav2_hil.mqtt.pipe import END_OF_RUN, Status, decode_status, encode, socket_pair, waiting_in
 
@@ -90,7 +91,7 @@ class MqttListener:
     def noticed(self, notice: Notice) -> None:
         """Publish a notice as an event."""
         level: Any = logging.getLevelName(notice.level).lower()
-        self.publish("event", Event(t_us=self._t_us, name=notice.name, level=level, text=notice.text))
+        self.publish("event", Event(t_us=self._t_us, name=notice.name, level=level, text=with_hint(notice)))
 
     def bands(self, bands: dict[str, Any]) -> None:
         """Publish where the vehicle is among its shadows."""

@@ -1,15 +1,15 @@
 """A recorded flight controller made into a session: its frames drive our session state machine and twin once.
 
 What the recording holds is one side of a conversation; ours is new. So the recorded flight controller is played against
-the loop (`bridge.capture` decides when it says what) in virtual time that begins with the recording's, and the loop is
-recorded as a live one is. From there on the session is like any other.
+the loop in virtual time that begins with the recording's, and the loop is recorded as a live one is. From there on the
+session is like any other. `bridge.capture` decides when it says what; `board_import` for one with a clock of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
-from collections import Counter, deque
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,15 +22,14 @@ from bridge.codec import Decoder
 from bridge.endpoint import Memory
 from bridge.recorded_link import merged, with_directions
 from bridge.session_base import FIRST_TIME_US
-from bridge.session_io import LinkDown, LinkUp, Notice, Received, TimerExpired
+from bridge.session_io import LinkDown, LinkUp
 from bridge.tlog import TlogRecord, read_damaged_tlog
-from bridge.transport.base import LinkHandler, Transport
 from firmware_profiles.errors import DataError, UsageError
 from firmware_profiles.loader import load_profile
-from firmware_profiles.signals import HilControls, SensorSample
-from lav2_hil.loop import HilLoop
+from lav2_hil.session.board_import import BoardImportLoop, is_board
 from lav2_hil.session.header import Header, make_header, session_params
 from lav2_hil.session.recorder import SessionRecorder
+from lav2_hil.session.virtual_loop import RecordedPeer, VirtualLoop
 from lav2_hil.settings import Settings
 
 logger = logging.getLogger("lav2_hil")
@@ -94,10 +93,8 @@ def import_recording(records: Sequence[TlogRecord], settings: Settings, source: 
         OSError: the file takes no more.
         TwinDivergedError: the physics broke down.
     """
-    header = _header(records, settings, source)
-    player = CapturePlayer(records, header.session.period_us)
-    _check(player, records, header.session.period_us, source)
-    loop = _ImportLoop(header, player)
+    header = _header(records, dataclasses.replace(settings, hitl=is_board(records)), source)
+    loop = _loop(header, records, source)
     recorder = _PatientRecorder(path, os.open(path, os.O_WRONLY | os.O_CLOEXEC), header, loop.twin, lambda _: None)
     loop.record(recorder)
     try:
@@ -125,6 +122,14 @@ def _header(records: Sequence[TlogRecord], settings: Settings, source: str) -> H
     except OverflowError:
         raise DataError(f"{source}: its first time, {records[0].time_us} us, is none since 1970") from None
     return msgspec.structs.replace(header, started_utc=started_utc)
+
+
+def _loop(header: Header, records: Sequence[TlogRecord], source: str) -> _ImportLoop | BoardImportLoop:
+    if header.session.hitl:
+        return BoardImportLoop(header, records, source)
+    player = CapturePlayer(records, header.session.period_us)
+    _check(player, records, header.session.period_us, source)
+    return _ImportLoop(header, player)
 
 
 def _check(player: CapturePlayer, records: Sequence[TlogRecord], period_us: int, source: str) -> None:
@@ -159,18 +164,13 @@ class _PatientRecorder(SessionRecorder):
         super().flush(may_wait=True)
 
 
-class _ImportLoop(HilLoop):
-    """The loop in virtual time, against a recorded flight controller."""
+class _ImportLoop(VirtualLoop):
+    """The loop in virtual time, against a recorded flight controller in lockstep."""
 
     def __init__(self, header: Header, player: CapturePlayer) -> None:
-        self.twin = header.make_twin()
-        self._peer = _Peer(self, player)
-        self._figures = _Figures()
-        self._clock_us = header.started_us
         self._player = player
-        super().__init__(
-            header.make_session(), self._peer, self.twin, header.make_actuators(), listeners=(self._figures,)
-        )
+        self._answers = _AnsweringPeer(self, player)
+        super().__init__(header, self._answers)
 
     def play(self) -> None:
         """Play all connections to their ends."""
@@ -180,98 +180,34 @@ class _ImportLoop(HilLoop):
                 begin_us = self._player.wall_us
             else:
                 self.feed(LinkDown("it closed the connection"))
-                self._clock_us = max(self._clock_us, STARTED_US + self._player.wall_us - begin_us)
-            self._peer.say(self._player.greeting())
+                self.clock_us = max(self.clock_us, STARTED_US + self._player.wall_us - begin_us)
+            self._answers.say(self._player.greeting())
             self.feed(LinkUp("the recorded flight controller"))
             while not self._is_over():
-                self._advance()
-
-    def summary(self) -> dict[str, Any]:
-        """The import in figures."""
-        stats, figures = self.session.stats, self._figures
-        return {
-            "connections": stats.connections,
-            "frames": self.session.decoder.stats.frames,
-            "bad_frames": self.session.decoder.stats.bad_frames,
-            "simulated_s": round(figures.ticks * self.twin.tick_us * 1e-6, 6),
-            "link": self.session.describe(),
-            "replies": stats.replies,
-            "reply_timeouts": stats.timeouts,
-            "times_armed": figures.times_armed,
-            "notices": dict(figures.notices),
-        }
-
-    def now_us(self) -> int:
-        """The virtual time."""
-        return self._clock_us
+                self.advance()
 
     def _is_over(self) -> bool:
         silent_us = self.session.time_us - FIRST_TIME_US
         return self._player.ended and not self._peer.said and silent_us >= self._player.silent_until_us
 
-    def _advance(self) -> None:
-        """Let time pass until a frame arrives or the session wants to be woken."""
-        said, wake_us = self._peer.said, self.session.wake_us
-        if said and (wake_us is None or said[0][0] <= wake_us):
-            self._clock_us, frame = said.popleft()
-            self.feed(Received(frame))
-        else:
-            assert wake_us is not None, "connected, it waits for an answer or for a tick"
-            self._clock_us = max(self._clock_us, wake_us)
-            self.feed(TimerExpired())
 
-    _now_us = now_us
-
-    def _set_timer(self) -> None:
-        pass
-
-
-class _Figures:
-    """Listens to the loop, and counts."""
-
-    def __init__(self) -> None:
-        self.ticks = 0
-        self.times_armed = 0
-        self.notices: Counter[str] = Counter()
-        self._armed = False
-
-    def stepped(self, controls: HilControls | None, sample: SensorSample) -> None:
-        self.ticks += 1
-        armed = controls is not None and controls.armed
-        self.times_armed += armed and not self._armed
-        self._armed = armed
-
-    def noticed(self, notice: Notice) -> None:
-        self.notices[notice.name] += 1
-        logger.debug("%s", notice.text)
-
-
-class _Peer(Transport):
-    """The recorded flight controller as the loop's link.
-
-    Attributes:
-        said: frames under way, each with the virtual time at which it arrives.
-    """
+class _AnsweringPeer(RecordedPeer):
+    """The recorded flight controller, whose frames are due at the sensors that it hears."""
 
     def __init__(self, loop: _ImportLoop, player: CapturePlayer) -> None:
-        self.said: deque[tuple[int, bytes]] = deque()
+        super().__init__()
         self._loop = loop
         self._player = player
         self._decoder = Decoder(datagrams=True)
 
     def say(self, frames: list[bytes]) -> None:
         """These frames are on their way from now on."""
-        arrive_us = self._loop.now_us() + ANSWER_US
+        arrive_us = self._loop.clock_us + ANSWER_US
         self.said.extend((arrive_us, frame) for frame in frames)
 
     def write(self, data: bytes) -> bool:
+        """Hear a frame."""
         for message in self._decoder.feed(data):
             if message.get_type() == "HIL_SENSOR":
                 self.say(self._player.sensor(message.time_usec))
         return True
-
-    async def open(self, handler: LinkHandler) -> None:
-        """Nothing to open."""
-
-    async def close(self) -> None:
-        """Nothing to close."""

@@ -25,7 +25,8 @@ class Run:
     def __init__(self, endpoint: str, folder: Path, *options: str, profile: str = "lav2") -> None:
         self.session = folder / "flight.mcap"
         self._command = [sys.executable, "-m", "lav2_hil", "run", "--profile", profile, "--endpoint", endpoint]
-        self._command += ["--json", "--no-ground", "--session", str(self.session), *options]
+        self._command += ["--json", "--session", str(self.session), *options]
+        self._command += [] if "--ground" in options else ["--no-ground"]
         self.lines: list[str] = []
         self.code: int | None = None
         self.summary: dict[str, Any] = {}

@@ -45,7 +45,7 @@ def unlike(a: dict[str, Value], b: dict[str, Value]) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_a_board_is_prepared_and_put_back(tmp_path: Path) -> None:
+async def test_report_31b_a_board_is_prepared_and_put_back(tmp_path: Path) -> None:
     backup = tmp_path / "board.params"
     async with Board(tmp_path) as board:
         device, file = ("--device", board.device), ("--backup", backup)
@@ -94,7 +94,7 @@ async def test_kill_9_anywhere_loses_nothing(tmp_path: Path, sets: int) -> None:
     cable.close()
 
 
-async def test_motors_on_real_outputs_are_refused_and_overridden(tmp_path: Path) -> None:
+async def test_report_31b_motors_on_real_outputs_are_refused_and_overridden(tmp_path: Path) -> None:
     cable, backup = Cable(tmp_path), tmp_path / "board.params"
     arguments = ("board", "prepare", "--profile", "px4_rover_differential", "--device", cable.device)
     values = board_values() | {"PWM_MAIN_FUNC1": 101, "PWM_AUX_FUNC3": 104, "PWM_AUX_FUNC4": 201}
@@ -142,7 +142,7 @@ async def test_what_is_no_px4_is_told_in_one_line(tmp_path: Path, said: bytes, p
     assert str(cable.device) in err
 
 
-async def test_ports_that_cannot_be_had(tmp_path: Path) -> None:
+async def test_report_27_ports_that_cannot_be_had(tmp_path: Path) -> None:
     cable = Cable(tmp_path)
     line = os.open(cable.device, os.O_RDWR | os.O_NOCTTY)
     fcntl.flock(line, fcntl.LOCK_EX | fcntl.LOCK_NB)

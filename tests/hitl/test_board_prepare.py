@@ -114,7 +114,7 @@ async def test_prepared_twice_is_done_once(tmp_path: Path) -> None:
     assert backup.read_bytes() == data
 
 
-async def test_restore_makes_the_board_equal_to_the_backup(tmp_path: Path) -> None:
+async def test_report_31b_restore_makes_the_board_equal_to_the_backup(tmp_path: Path) -> None:
     backup, before = tmp_path / "board.params", board_values()
     async with linked() as (board, link):
         await prepared(link, backup, LAV2)

@@ -125,7 +125,7 @@ def gaps(sent: list[tuple[int, Message]]) -> list[int]:
     return [b - a for a, b in pairwise(times)]
 
 
-def test_heartbeats_alone_until_the_board_answers() -> None:
+def test_report_14_heartbeats_alone_until_the_board_answers() -> None:
     bench = connected()
     bench.run(bench.now + 4_000_000, board=False)
     assert {message.get_type() for _, message in bench.sent} == {"HEARTBEAT"}
@@ -155,7 +155,7 @@ def test_controls_alone_start_sensors_too() -> None:
     assert bench.of("HIL_SENSOR")
 
 
-def test_a_board_that_is_not_in_hil_gets_no_sensors() -> None:
+def test_report_20_a_board_that_is_not_in_hil_gets_no_sensors() -> None:
     bench = connected()
     bench.say(beat(base_mode=0x35 & ~HIL))
     bench.run(bench.now + 1_000_000, board=False)
@@ -207,7 +207,7 @@ def test_what_was_skipped_is_told_with_the_next() -> None:
     assert message.xacc == pytest.approx(number + 0.5), "the mean over both ticks"
 
 
-def test_every_second_tick_on_a_slow_line() -> None:
+def test_report_17_every_second_tick_on_a_slow_line() -> None:
     bench = flying(every=2)
     assert set(gaps(bench.of("HIL_SENSOR"))) == {2 * PERIOD_US}
     assert bench.session.stats.skipped == 0
@@ -228,7 +228,7 @@ def test_controls_count_from_when_they_come_and_go_stale() -> None:
     assert bench.names().count("flight_termination_suspected") == 1
 
 
-def test_a_clock_that_runs_backward_is_a_restart() -> None:
+def test_report_26_a_clock_that_runs_backward_is_a_restart() -> None:
     bench = flying()
     assert bench.resets == 0
     before = bench.now
@@ -265,7 +265,7 @@ def test_a_lost_link_resets_the_twin_and_comes_back_with_heartbeats() -> None:
     assert len(bench.of("HIL_SENSOR")) > sensors
 
 
-def test_the_truth_is_never_sent() -> None:
+def test_report_21_the_truth_is_never_sent() -> None:
     bench = flying()
     bench.say(common.MAVLink_command_long_message(0, 0, 511, 0, 115, 5_000, 0, 0, 0, 0, 0))
     bench.run(bench.now + 100_000)
@@ -274,7 +274,7 @@ def test_the_truth_is_never_sent() -> None:
     assert bench.names().count("truth_refused") == 1
 
 
-def test_no_controls_is_told_with_its_causes() -> None:
+def test_report_13_no_controls_is_told_with_its_causes() -> None:
     bench = connected()
     bench.say(beat())
     for _ in range(60):

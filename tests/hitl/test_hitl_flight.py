@@ -17,9 +17,6 @@ from lav2_hil.session.report import lines_of
 
 pytestmark = pytest.mark.slow
 
-REAL_TIME = pytest.mark.long
-"""A flight in real time: a machine that is busy with other tests delays its sensors, as it would delay a board's."""
-
 
 def check_replay(session: Path) -> None:
     """A recording of a board's session replays bit for bit."""
@@ -27,7 +24,7 @@ def check_replay(session: Path) -> None:
     assert (replayed.spoilt, replayed.comparison.equal) == (None, True), "\n".join(lines_of(replayed))
 
 
-@REAL_TIME
+@pytest.mark.realtime
 async def test_it_flies_and_replays_bit_for_bit(tmp_path: Path) -> None:
     async with Board(tmp_path, mission="hover") as board, Run(board.device, tmp_path) as run:
         await board.until(lambda: any("mission" in report for report in board.reports), 60)
@@ -41,8 +38,8 @@ async def test_it_flies_and_replays_bit_for_bit(tmp_path: Path) -> None:
     await asyncio.to_thread(check_replay, run.session)
 
 
-@REAL_TIME
-async def test_pulled_out_in_flight_it_flies_again_under_another_name(tmp_path: Path) -> None:
+@pytest.mark.realtime
+async def test_report_26_pulled_out_in_flight_it_flies_again_under_another_name(tmp_path: Path) -> None:
     async with Board(tmp_path, mission="hover") as board, Run(board.device, tmp_path) as run:
         await board.until(lambda: any(report.get("progress", "").startswith("take-off") for report in board.reports))
         board.unplug()
@@ -61,8 +58,8 @@ async def test_pulled_out_in_flight_it_flies_again_under_another_name(tmp_path: 
     await asyncio.to_thread(check_replay, run.session)
 
 
-@REAL_TIME
-async def test_a_restart_in_flight_is_noticed_and_begins_anew(tmp_path: Path) -> None:
+@pytest.mark.realtime
+async def test_report_26_a_restart_in_flight_is_noticed_and_begins_anew(tmp_path: Path) -> None:
     async with Board(tmp_path, mission="hover") as board, Run(board.device, tmp_path) as run:
         await board.until(lambda: any(report.get("progress", "").startswith("take-off") for report in board.reports))
         board.reboot()
@@ -74,7 +71,7 @@ async def test_a_restart_in_flight_is_noticed_and_begins_anew(tmp_path: Path) ->
     await asyncio.to_thread(check_replay, run.session)
 
 
-async def test_a_board_without_sys_hitl_is_told_so(tmp_path: Path) -> None:
+async def test_report_20_a_board_without_sys_hitl_is_told_so(tmp_path: Path) -> None:
     async with Board(tmp_path, hitl=False) as board, Run(board.device, tmp_path) as run:
         await run.until_said("SYS_HITL was not 1")
     assert run.summary["sensors"] == 0
@@ -107,7 +104,7 @@ async def test_what_never_flies_ends_the_run_with_one_line(tmp_path: Path, data:
     assert not run.said("Traceback")
 
 
-async def test_57600_baud_is_refused(tmp_path: Path) -> None:
+async def test_report_17_57600_baud_is_refused(tmp_path: Path) -> None:
     cable = Cable(tmp_path)
     try:
         async with Run(f"{cable.device},57600", tmp_path) as run:
@@ -120,7 +117,7 @@ async def test_57600_baud_is_refused(tmp_path: Path) -> None:
     assert not run.session.exists()
 
 
-async def test_a_port_that_another_run_has_is_refused(tmp_path: Path) -> None:
+async def test_report_27_a_port_that_another_run_has_is_refused(tmp_path: Path) -> None:
     cable = Cable(tmp_path)
     (tmp_path / "second").mkdir()
     try:

@@ -33,7 +33,7 @@ def sensors(session: Path) -> list[tuple[int, int]]:
     ]
 
 
-@pytest.mark.long  # in real time: other tests beside it would be measured too
+@pytest.mark.realtime
 async def test_no_burst_beside_a_busy_process_and_after_a_stall(tmp_path: Path) -> None:
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])  # noqa: ASYNC220
     try:

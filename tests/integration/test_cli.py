@@ -105,7 +105,7 @@ def test_home_of_px4s_environment_is_honoured_and_checked() -> None:
     assert "PX4_HOME_LAT" in result.stderr
 
 
-def test_busy_port_is_named() -> None:
+def test_report_27_busy_port_is_named() -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         holder.listen()

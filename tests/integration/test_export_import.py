@@ -8,7 +8,9 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from captures import ALL, capture
 from pymavlink import mavutil
 from pymavlink.dialects.v20 import common
 
+from bridge.addresses import addresses_of
 from bridge.codec import Decoder, Encoder
 from bridge.session_io import Notice
 from bridge.tlog import TlogRecord, pack_record, read_tlog
@@ -90,9 +93,9 @@ CAPTURES = [
     ("sitl_v112_iris_flight", {"replies": 8777, "times_armed": 1}),
     ("sitl_v112_iris_termination", {"replies": 5488, "times_armed": 1}),
     ("sitl_v112_r1_rover", {"replies": 5563, "times_armed": 1}),
-    ("hitl_pty_quad_x", {"replies": 7317, "times_armed": 1, "link": "paced: flight controller without lockstep"}),
+    ("hitl_pty_quad_x", {"replies": 7317, "times_armed": 1, "link": "HITL at 250 Hz, 0 ticks skipped"}),
     ("hitl_v112_pty_quad_x", {"replies": 6308, "times_armed": 1}),
-    ("hitl_pty_px4_restart", {"replies": 2498, "connections": 1}),
+    ("hitl_pty_px4_restart", {"replies": 2499, "connections": 1}),
     ("sitl_iris_gcs_udp", {"replies": 0, "link": "paced: learning the reply pattern"}),
     ("sitl_iris_motor_failure_gcs", {"replies": 0}),
 ]
@@ -118,6 +121,7 @@ def test_a_capture_is_imported_and_replays(name: str, expected: dict[str, Any], 
     session = read_session(path)
     assert (session.damage, session.incomplete_from_us) == (None, None)
     assert session.header.command == "import"
+    assert session.header.session.hitl is name.startswith("hitl"), "boards are told from those in lockstep"
     assert session.header.started_utc.timestamp() == pytest.approx(recorded[0].time_us * 1e-6, abs=1e-5)
     assert [len(frame) for frame in received(session)] == [len(record.frame) for record in recorded]
     assert replayed(path).truth_samples == math.ceil(summary["simulated_s"] * 250 / TRUTH_EVERY - 1e-9)
@@ -136,14 +140,71 @@ def test_the_simulators_side_tells_of_a_silence(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_board_is_played_by_the_places_of_its_frames_among_the_sensors(tmp_path: Path) -> None:
-    """The recorded board spoke 0.64 s after the simulator's first sensor; alone, its first controls are the start."""
-    alone, _ = imported(tmp_path, "hitl_pty_px4_restart")
+def test_a_board_is_played_by_the_wall_clock(tmp_path: Path) -> None:
+    """Each frame at its recorded time, ticks on a grid beside it; a restart is found as in a live flight."""
+    name = "hitl_pty_px4_restart"
+    _, path = imported(tmp_path, name)
+    session, recorded = read_session(path), read_tlog(capture(name))
+    assert session.header.session.hitl
+    arrived = [record.time_us for record in session.records if record.kind is Kind.RECEIVED]
+    assert [time_us - arrived[0] for time_us in arrived] == [each.time_us - recorded[0].time_us for each in recorded]
+    assert notices(session) == ["peer_connected", "system_found", "px4_restarted"]
+    sent = [(r.time_us, addresses_of(r.data).message) for r in session.records if r.kind is Kind.SENT]
+    assert common.MAVLINK_MSG_ID_HIL_STATE_QUATERNION not in {message for _, message in sent}
+    ticks = [time_us for time_us, message in sent if message == common.MAVLINK_MSG_ID_HIL_SENSOR]
+    steps = Counter(after - before for before, after in pairwise(ticks))
+    assert steps.most_common(1)[0] == (PERIOD_US, len(ticks) - 2), "but for the time without a board"
+    assert replayed(path).truth_samples
     (tmp_path / "both").mkdir()
-    both, path = imported(tmp_path / "both", "hitl_pty_px4_restart", to="hitl_pty_px4_restart")
-    assert both["simulated_s"] - alone["simulated_s"] == pytest.approx(0.632, abs=0.02)
-    assert notices(read_session(path)).count("px4_restarted") == 1
-    replayed(path)
+    imported(tmp_path / "both", name, to=name)
+    again = read_session(tmp_path / "both" / "session.mcap")
+    assert received(again) == received(session), "what the simulator sent is not the board's"
+
+
+def truth_of(session: Session) -> list[bytes]:
+    return [record.data for record in session.records if record.kind is Kind.TRUTH]
+
+
+@pytest.mark.slow
+def test_a_board_comes_out_of_an_export_again(tmp_path: Path) -> None:
+    _, path = imported(tmp_path, "hitl_pty_px4_restart")
+    out, again = tmp_path / "out.tlog", tmp_path / "again.mcap"
+    first = read_session(path)
+    export_tlog(first, out)
+    again.touch()
+    import_recording(read_recording(out, None), import_settings("px4_iris"), "out.tlog", again)
+    second = read_session(again)
+    assert second.header.session.hitl
+    assert received(second) == received(first)
+    assert truth_of(second) == truth_of(first)
+
+
+def test_a_clock_that_was_set_is_no_silence_of_a_board(tmp_path: Path) -> None:
+    beat = frame(Encoder(1, 1), "heartbeat", 2, common.MAV_AUTOPILOT_PX4, 32, 0, 3, 3)
+    own_clock = frame(Encoder(1, 1), "hil_actuator_controls", 5000, [0.0] * 16, 53, 0)
+    path = tmp_path / "x.mcap"
+    path.touch()
+    for gap_us, damage in ((599_000_000, None), (601_000_000, "x: a gap of 601 s in its times")):
+        records = [TlogRecord(9_000_000, beat), TlogRecord(9_001_000, own_clock)]
+        records.append(TlogRecord(9_001_000 + gap_us, beat))
+        if damage is None:
+            summary = import_recording(records, import_settings("px4_iris"), "x", path)
+            assert summary["notices"]["px4_restarted"] == 1
+        else:
+            with pytest.raises(DataError, match=damage):
+                import_recording(records, import_settings("px4_iris"), "x", path)
+
+
+def test_the_simulators_side_tells_of_a_boards_silence(tmp_path: Path) -> None:
+    beat = frame(Encoder(1, 1), "heartbeat", 2, common.MAV_AUTOPILOT_PX4, 32, 0, 3, 3)
+    own_clock = frame(Encoder(1, 1), "hil_actuator_controls", 5000, [0.0] * 16, 53, 0)
+    board = [TlogRecord(9_000_000, beat), TlogRecord(9_001_000, own_clock)]
+    simulator = [TlogRecord(9_000_000 + 4000 * tick, sensor(4000 * tick), to_px4=True) for tick in range(1, 750)]
+    path = tmp_path / "x.mcap"
+    path.touch()
+    settings = import_settings("px4_iris")
+    assert "px4_restarted" not in import_recording(board, settings, "x", path)["notices"]
+    assert import_recording(board + simulator, settings, "x", path)["notices"]["px4_restarted"] == 1
 
 
 def test_a_restart_is_a_link_that_goes_and_comes(tmp_path: Path) -> None:

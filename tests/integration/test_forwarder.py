@@ -15,7 +15,7 @@ from ground_rig import Run, Station, Talker, recorded, running
 from pymavlink.dialects.v20 import common
 
 from bridge.addresses import addresses_of
-from bridge.signing import LinkSigning, SigningKey
+from bridge.signing import NEW_STREAM_LATE, LinkSigning, SigningKey, wall_clock
 from lav2_hil.forwarder import OPEN_RATE, PORTION, SHARE
 from lav2_hil.session.check import check_session
 from lav2_hil.session.export_tlog import export_tlog
@@ -30,7 +30,7 @@ def command(number: int = 400) -> common.MAVLink_command_long_message:
     return common.MAVLink_command_long_message(1, 1, number, 0, *[0.0] * 7)
 
 
-async def test_both_ways_unchanged_and_no_hil() -> None:
+async def test_report_29_both_ways_unchanged_and_no_hil() -> None:
     station, program = Station(), Station(245)
     async with running(station, program) as run:
         await run.until(lambda: min(station.count("ATTITUDE"), program.count("ATTITUDE")) > 5, "telemetry")
@@ -75,7 +75,7 @@ async def test_who_speaks_is_answered_where_it_spoke_from() -> None:
     late.socket.close()
 
 
-async def test_timesync_of_the_board_is_answered_and_goes_no_further() -> None:
+async def test_report_54_timesync_of_the_board_is_answered_and_goes_no_further() -> None:
     station = Station()
     async with running(station) as run:
         await run.until(lambda: station.count("ATTITUDE") > 0, "telemetry")
@@ -140,7 +140,7 @@ async def fly(*stations: Station, disturb: Any = None) -> tuple[Flight, Run]:
 
 
 @pytest.mark.slow
-async def test_ground_stations_do_not_change_the_flight() -> None:
+async def test_report_29_ground_stations_do_not_change_the_flight() -> None:
     """Absent, never reading, its forwarder stopped or killed: truth, stamps and order of frames are the same."""
     alone, _ = await fly()
     assert alone.ticks == 3000
@@ -234,3 +234,55 @@ async def test_ground_stations_of_a_signed_link_sign_too(tmp_path: Path) -> None
     assert key.value not in path.read_bytes()
     assert not any(record.data[2] & 1 for record in session.records if record.kind is Kind.SENT)
     assert check_session(path).comparison.identical, "without the key"
+
+
+class SigningStation(Station):
+    """A ground station with pymavlink's own signing, which takes nothing unsigned and nothing old."""
+
+    def __init__(self, key: SigningKey) -> None:
+        super().__init__()
+        self.taken: list[Any] = []
+        self.mav = common.MAVLink(None, srcSystem=self.SYSTEM, srcComponent=190)
+        self.mav.robust_parsing = True
+        signing = self.mav.signing
+        signing.secret_key, signing.sign_outgoing, signing.timestamp = key.value, True, wall_clock()
+
+    def read(self) -> None:
+        start = len(self.frames)
+        super().read()
+        heard = [message for frame in self.frames[start:] for message in self.mav.parse_buffer(frame) or ()]
+        self.taken += [message for message in heard if message.get_type() != "BAD_DATA"]
+
+    def takes(self, kind: str) -> int:
+        self.read()
+        return sum(message.get_type() == kind for message in self.taken)
+
+    def say(self, message: Any, port: int | None = None) -> bytes:
+        frame = bytes(message.pack(self.mav))
+        (address,) = self.senders
+        self.socket.sendto(frame, address)
+        return frame
+
+
+async def test_what_is_answered_for_a_board_is_signed_too() -> None:
+    """Though the ground station's clock is ahead; and what the board itself signs is no older for it."""
+    key = SigningKey(b"\x07" * 32)
+    board = LinkSigning(key, 0)
+
+    class SignedTalker(Talker):
+        def pack(self, message: Any) -> bytes:
+            return board.sign(super().pack(message))
+
+    station = SigningStation(key)
+    async with running(station, fc=SignedTalker(), signing_key=key) as run:
+        await run.until(lambda: station.takes("ATTITUDE") > 0, "telemetry")
+        station.mav.signing.timestamp += 2 * NEW_STREAM_LATE
+        values = (101, 1, 2, 0, 0, 0, 0)  # motor 2 off
+        station.say(common.MAVLink_command_long_message(1, 1, common.MAV_CMD_INJECT_FAILURE, 0, *values))
+        await run.until(lambda: station.count("COMMAND_ACK") > 0, "an answer")
+        assert station.takes("COMMAND_ACK") == 1
+        taken = station.takes("ATTITUDE")
+        await run.until(lambda: station.takes("ATTITUDE") > taken, "more of the board")
+    assert len(station.taken) == len(station.messages), "none was refused"
+    assert run.summary["vehicle_fault_changes"] == 1
+    assert not run.link.ground_frames

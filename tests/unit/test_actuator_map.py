@@ -45,7 +45,7 @@ def test_each_channel_drives_its_own_rotor_over_its_own_range() -> None:
     assert speeds(MIXED, [float(index not in (0, 9, 15)) for index in range(16)]) == [10.0, 100.0, 0.0]
 
 
-def test_22_disarmed_stale_or_silent_is_standstill() -> None:
+def test_report_22_disarmed_stale_or_silent_is_standstill() -> None:
     """Public report 22: disarmed is seen at once; rotors are told 0, not idle."""
     assert speeds(IRIS, [1.0] * 16, armed=False) == [0.0] * 4
     assert speeds(IRIS, [1.0] * 16, stale=True) == [0.0] * 4

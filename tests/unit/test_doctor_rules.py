@@ -323,7 +323,7 @@ def test_an_old_board_starts_its_estimator_late() -> None:
 # The board and its link
 
 
-def test_sys_hitl() -> None:
+def test_report_20_sys_hitl() -> None:
     for value, base_mode, found in ((1, 21, True), (0, 21, True), (2, 53, True), (1, 53, False), (0, 53, False)):
         seen = replace(BOARD, parameters=BOARD.parameters | {"SYS_HITL": value}, base_mode=base_mode)
         assert causes(seen) == ([Cause.HITL_OFF] if found else [])
@@ -331,7 +331,7 @@ def test_sys_hitl() -> None:
     assert causes(sitl) == [Cause.HITL_OFF]
 
 
-def test_no_controls() -> None:
+def test_report_13_no_controls() -> None:
     no_module = replace(BOARD, parameters={"SYS_HITL": 1}, outputs=OutputsSeen())
     (finding,) = diagnose(no_module)
     assert finding.cause is Cause.NO_OUTPUTS
@@ -344,6 +344,23 @@ def test_no_controls() -> None:
     assert causes(armed) == [Cause.NO_OUTPUTS]
     assert causes(replace(armed, outputs=OutputsSeen(1600, 200.0, 0, 100, 99))) == []
     assert causes(replace(BOARD, release=(1, 12, 0), parameters={"SYS_HITL": 1})) == []  # mixers
+
+
+def test_report_53_a_motor_without_an_output() -> None:
+    quad = {"CA_AIRFRAME": 0, "CA_ROTOR_COUNT": 4, "SYS_HITL": 1}
+    outputs = {f"HIL_ACT_FUNC{number}": 100 + number for number in range(1, 5)}
+    real = {f"PWM_MAIN_FUNC{number}": 100 + number for number in range(1, 5)}
+    assert causes(replace(BOARD, parameters=quad | outputs)) == []
+    missing = replace(BOARD, parameters=quad | outputs | {"HIL_ACT_FUNC3": 0} | real)
+    (finding,) = diagnose(missing)
+    assert finding.cause is Cause.NO_OUTPUTS
+    assert finding.evidence == (
+        "no output for motor 3 of 4: HIL_ACT_FUNC1 = 101, HIL_ACT_FUNC2 = 102, HIL_ACT_FUNC4 = 104",
+    )
+    # Real outputs are none of HITL's.
+    assert causes(replace(BOARD, parameters=quad | dict.fromkeys(outputs, 0) | real)) == [Cause.NO_OUTPUTS]
+    # Vehicles that are no multirotor do not fly by CA_ROTOR_COUNT.
+    assert causes(replace(missing, parameters=missing.parameters | {"CA_AIRFRAME": 6})) == []
 
 
 def test_a_slow_link() -> None:

@@ -86,7 +86,7 @@ def test_a_component_has_a_place_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("channel", [BOARD, QGC])
-def test_hil_messages_stay_between_simulator_and_board(channel: int) -> None:
+def test_report_29_hil_messages_stay_between_simulator_and_board(channel: int) -> None:
     assert {common.mavlink_map[number].msgname for number in HIL_MESSAGES} >= {
         "HIL_SENSOR",
         "HIL_GPS",

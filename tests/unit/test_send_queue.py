@@ -28,7 +28,7 @@ def drained(queue: SendQueue) -> bytes:
     return out
 
 
-def test_the_newest_sensor_and_fix_wait_and_all_else() -> None:
+def test_report_15_the_newest_sensor_and_fix_wait_and_all_else() -> None:
     queue = SendQueue(65536)
     for time_us in range(4000, 4_000_000, 4000):
         assert queue.add(sensor(time_us))

@@ -55,7 +55,7 @@ def boards() -> Iterator[Callable[[], Board]]:
         board.pull()
 
 
-async def test_a_device_replaced_under_the_same_link_is_opened_again(
+async def test_report_26_a_device_replaced_under_the_same_link_is_opened_again(
     boards: Callable[[], Board], tmp_path: Path
 ) -> None:
     link = tmp_path / "usb-3D_Robotics_PX4_FMU-if00"
@@ -100,7 +100,7 @@ async def test_a_short_name_is_opened_again_by_id(boards: Callable[[], Board], t
     await transport.close()
 
 
-async def test_a_second_opening_fails_with_a_clear_line(boards: Callable[[], Board]) -> None:
+async def test_report_27_a_second_opening_fails_with_a_clear_line(boards: Callable[[], Board]) -> None:
     board = boards()
     first, second = SerialTransport(board.device), SerialTransport(board.device)
     await first.open(Recorder())

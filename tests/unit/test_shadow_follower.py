@@ -150,7 +150,7 @@ def test_totals_count_each_channel_and_all_of_them() -> None:
     assert results[-1].totals.all_inside == inside.all(axis=1).sum()
 
 
-def test_a_twin_that_begins_anew_is_followed_from_its_first_tick() -> None:
+def test_report_26_a_twin_that_begins_anew_is_followed_from_its_first_tick() -> None:
     rig = Rig()
     rig.fly(33)
     rig.twin.reset()
