@@ -12,11 +12,12 @@ demo: $(VENV)/installed
 	@$(BIN)/lav2-hil sim --mission demo --speed 0
 
 test: $(VENV)/installed-dev services lint
-	$(PYTEST) $(XDIST) -m "not long and not px4"
+	$(PYTEST) $(XDIST) -m "not long and not px4 and not realtime"
+	$(PYTEST) -m "realtime and not px4"
 	$(PYTEST) tests/px4
 
 test-quick: $(VENV)/installed-dev services lint
-	$(PYTEST) $(XDIST) -m "not long and not slow and not px4"
+	$(PYTEST) $(XDIST) -m "not long and not slow and not px4 and not realtime"
 
 test-long: $(VENV)/installed-dev services
 	$(PYTEST) -m long --timeout=3600 -s

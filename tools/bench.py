@@ -1,4 +1,5 @@
-"""`make bench`: what a tick costs, alone and with its listeners, what each model costs, how late sensors leave in HITL.
+"""`make bench`: what a tick costs, alone and with its listeners, what models and controllers cost, how late sensors
+leave in HITL.
 
 Prints a table and writes bench.json: {"figure": {"value", "unit", "floor", "ratio", "spread"}}. Runs are interleaved,
 values are medians of five; the machine's own speed cancels in the ratios.
@@ -20,7 +21,9 @@ from typing import Any
 
 import bench_models
 import bench_pacing
+import bench_task_space
 import numpy as np
+from bench_calls import figure, timed_us
 from bench_tick import PROFILE, lockstep_ticks_us, null_tick_us, spare_port
 from pymavlink.dialects.v20 import common
 
@@ -89,14 +92,6 @@ def stages() -> dict[str, Callable[[], object]]:
     }
 
 
-def timed_us(call: Callable[[], object], ticks: int) -> float:
-    """Mean time of a call [us]."""
-    start = time.perf_counter()
-    for _ in range(ticks):
-        call()
-    return 1e6 * (time.perf_counter() - start) / ticks
-
-
 def flown_sim(*options: str) -> dict[str, Any]:
     """The summary of the demo mission: bridge, twin and autopilot, as fast as they go."""
     command = [sys.executable, "-m", "lav2_hil", "-q", "sim", "--speed", "0", "--instance", "77", "--json", *options]
@@ -105,7 +100,7 @@ def flown_sim(*options: str) -> dict[str, Any]:
 
 
 def measure() -> dict[str, dict[str, Any]]:
-    """All figures but those of the models."""
+    """The figures of the tick."""
     runs: dict[str, list[float]] = {}
 
     def note(name: str, value: float) -> None:
@@ -135,40 +130,29 @@ def measure() -> dict[str, dict[str, Any]]:
 
 def _figures(runs: dict[str, list[float]], variants: list[str], calls: list[str]) -> dict[str, dict[str, Any]]:
     median = {name: statistics.median(values) for name, values in runs.items()}
-    figures = {"lockstep_tick_us": _figure(runs["plain_mean"], median["null"])}
-    figures["null_tick_us"] = _figure(runs["null"])
+    figures = {"lockstep_tick_us": figure(runs["plain_mean"], median["null"])}
+    figures["null_tick_us"] = figure(runs["null"])
     for variant in variants:
         for part in ("p50", "p99"):
             floor = None if variant == "plain" else median[f"plain_{part}"]
-            figures[f"lockstep_{variant}_{part}_us"] = _figure(runs[f"{variant}_{part}"], floor)
+            figures[f"lockstep_{variant}_{part}_us"] = figure(runs[f"{variant}_{part}"], floor)
     for name in calls:
-        figures[f"lockstep_{name}_us"] = _figure(runs[name])
-    figures["sim_real_time_factor"] = _figure(runs["sim"], unit="x")
-    figures["sim_with_session_real_time_factor"] = _figure(runs["sim_session"], median["sim"], unit="x")
-    figures["session_mb_per_flight_minute"] = _figure(runs["session_mb"], unit="MB")
+        figures[f"lockstep_{name}_us"] = figure(runs[name])
+    figures["sim_real_time_factor"] = figure(runs["sim"], unit="x")
+    figures["sim_with_session_real_time_factor"] = figure(runs["sim_session"], median["sim"], unit="x")
+    figures["session_mb_per_flight_minute"] = figure(runs["session_mb"], unit="MB")
     return figures
-
-
-def _figure(values: list[float], floor: float | None = None, unit: str = "us") -> dict[str, Any]:
-    value = statistics.median(values)
-    return {
-        "value": round(value, 2),
-        "unit": unit,
-        "floor": None if floor is None else round(floor, 2),
-        "ratio": None if floor is None else round(value / floor, 3),
-        "spread": [round(min(values), 2), round(max(values), 2)],
-    }
 
 
 def main() -> None:
     """Measure, print, write bench.json."""
-    figures = measure() | bench_models.measure() | bench_pacing.measure()
+    figures = measure() | bench_models.measure() | bench_task_space.measure() | bench_pacing.measure()
     print(f"{'figure':<36}{'median':>11}{'min':>11}{'max':>11}{'floor':>10}{'ratio':>8}")
-    for name, figure in figures.items():
-        low, high = figure["spread"]
-        floor = "" if figure["floor"] is None else f"{figure['floor']:.1f}"
-        ratio = "" if figure["ratio"] is None else f"{figure['ratio']:.2f}"
-        print(f"{name:<36}{figure['value']:>11.2f}{low:>11.2f}{high:>11.2f}{floor:>10}{ratio:>8}")
+    for name, measured in figures.items():
+        low, high = measured["spread"]
+        floor = "" if measured["floor"] is None else f"{measured['floor']:.1f}"
+        ratio = "" if measured["ratio"] is None else f"{measured['ratio']:.2f}"
+        print(f"{name:<36}{measured['value']:>11.2f}{low:>11.2f}{high:>11.2f}{floor:>10}{ratio:>8}")
     Path("bench.json").write_text(json.dumps(figures, indent=2) + "\n")
 
 

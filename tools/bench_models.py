@@ -7,14 +7,12 @@ are interleaved, so that a machine that slows down slows all of them; the models
 from __future__ import annotations
 
 import importlib
-import statistics
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
+from bench_calls import ROUNDS, Step, figure, interleaved, one_thread
 
 from firmware_profiles.derived import RPM_PER_RAD_S
 from firmware_profiles.effects import BatteryParams
@@ -41,11 +39,8 @@ from twin.frames import rotation_of_xyzw
 from twin.twin import Twin
 from twin.world_params import WorldParams
 
-ROUNDS = 5
 WORLDS = (1, 64, 1024, 16384)
 LIBRARIES = {"numpy": "float64", "torch": "float32"}
-ROUND_S = 0.03
-"""How long one figure is measured in one round; at least one step."""
 DT_S = 0.004
 PACK = BatteryParams(
     charge_points=(0.0, 0.2, 1.0),
@@ -67,8 +62,6 @@ THRUSTERS: dict[str, Any] = {
 }
 NAMES = tuple(f"rotor_{index}" for index in range(len(LAV2.rotors)))
 HUBS = [rotor.position_flu_m for rotor in LAV2.rotors]
-
-Step = Callable[[], object]
 
 
 class Inputs:
@@ -215,55 +208,10 @@ def measure(
         libraries: some of `LIBRARIES`.
         worlds: numbers of worlds.
     """
-    with _one_thread(libraries):
+    with one_thread(libraries):
         calls = all_steps(libraries, worlds)
-        repeats = {name: _repeats(call) for name, (call, _) in calls.items()}
-        runs: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(rounds):
-            for name, (call, parts) in calls.items():
-                runs[name].append(_timed_us(call, repeats[name]) / parts)
-    return {name: _figure(values) for name, values in runs.items()}
-
-
-@contextmanager
-def _one_thread(libraries: tuple[str, ...]) -> Iterator[None]:
-    """Torch in one thread and without gradients, and afterwards as it was."""
-    if "torch" not in libraries:
-        yield
-        return
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _repeats(call: Step) -> int:
-    """How often a call fits into a round; the first ones warm it up."""
-    call()
-    once = min(_timed_us(call, 1) for _ in range(3))
-    return max(1, int(1e6 * ROUND_S / once))
-
-
-def _timed_us(call: Step, times: int) -> float:
-    start = time.perf_counter()
-    for _ in range(times):
-        call()
-    return 1e6 * (time.perf_counter() - start) / times
-
-
-def _figure(values: list[float]) -> dict[str, Any]:
-    return {
-        "value": round(statistics.median(values), 2),
-        "unit": "us",
-        "floor": None,
-        "ratio": None,
-        "spread": [round(min(values), 2), round(max(values), 2)],
-    }
+        runs = interleaved({name: call for name, (call, _) in calls.items()}, rounds)
+    return {name: figure([value / calls[name][1] for value in values]) for name, values in runs.items()}
 
 
 def main() -> None:
@@ -271,8 +219,8 @@ def main() -> None:
     figures = measure()
     live = figures.pop("rotor_and_drag_substep_us")
     rows: dict[str, list[float]] = {}
-    for name, figure in figures.items():
-        rows.setdefault(name.rsplit("_", 3)[0], []).append(figure["value"])
+    for name, measured in figures.items():
+        rows.setdefault(name.rsplit("_", 3)[0], []).append(measured["value"])
     print(f"{'[us] a step':<20}" + "".join(f"{f'{library} {n}':>14}" for library in LIBRARIES for n in WORLDS))
     for name, values in rows.items():
         print(f"{name:<20}" + "".join(f"{value:>14.1f}" for value in values))
