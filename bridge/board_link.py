@@ -95,14 +95,22 @@ class BoardLink:
         """The event loop's clock."""
         return asyncio.get_running_loop().time()
 
-    async def find(self) -> Found:
-        """Wait for a PX4 to show itself, and ask who it is.
+    async def hear(self) -> Found:
+        """Wait for a PX4 to show itself.
 
         Raises:
             LinkUnavailableError: there is none; says what is there instead.
         """
         await self._await_beat(self.wait_s)
-        assert self._beat is not None
+        return self._found()
+
+    async def find(self) -> Found:
+        """Wait for a PX4 to show itself, and ask who it is.
+
+        Raises:
+            LinkUnavailableError: as `hear`.
+        """
+        await self.hear()
         self._version = None
         for _ in range(TRIES):
             await self.command(common.MAV_CMD_REQUEST_MESSAGE, common.MAVLINK_MSG_ID_AUTOPILOT_VERSION, tries=1)

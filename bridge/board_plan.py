@@ -17,8 +17,11 @@ from firmware_profiles.hitl import (
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.px4_params import Value, as_typed, differences, same
 
-_OUTPUTS = 16
-_REAL_OUTPUTS = 8
+OUTPUT_FUNCTIONS = (
+    *(f"{SIMULATED_ON_BOARD}_FUNC{number}" for number in range(1, 17)),
+    *(f"PWM_{side}_FUNC{number}" for side in ("MAIN", "AUX") for number in range(1, 9)),
+)
+"""What the outputs of a board are told to do, simulated and real."""
 
 LAST = ("SYS_AUTOSTART", "SYS_HITL")
 """What makes the next boot a HITL boot is set last: a board that loses power halfway still is what it was."""
@@ -26,9 +29,7 @@ LAST = ("SYS_AUTOSTART", "SYS_HITL")
 
 def wanted_names(profile: VehicleProfile) -> list[str]:
     """What must be known of a board beside what it lists: PX4 lists only what is in use."""
-    simulated = [f"{SIMULATED_ON_BOARD}_FUNC{n + 1}" for n in range(_OUTPUTS)]
-    real = [f"PWM_{side}_FUNC{n + 1}" for side in ("MAIN", "AUX") for n in range(_REAL_OUTPUTS)]
-    return [*hitl_parameters(profile, SIMULATED_ON_BOARD), *simulated, *real, *HITL_SIDE_EFFECTS]
+    return [*hitl_parameters(profile, SIMULATED_ON_BOARD), *OUTPUT_FUNCTIONS, *HITL_SIDE_EFFECTS]
 
 
 def simulated_outputs(board: Mapping[str, Value], is_posix: bool) -> str | None:

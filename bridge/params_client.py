@@ -61,9 +61,16 @@ class ParamsClient:
             )
         return download.values
 
-    async def read(self, names: Iterable[str]) -> dict[str, Value]:
-        """Some parameters by name, without those that the board does not have."""
-        reading = Reading(names, CLEAN_READ_ROUNDS if self._clean else READ_ROUNDS)
+    async def read(self, names: Iterable[str], rounds: int | None = None) -> dict[str, Value]:
+        """Some parameters by name, without those that the board does not have.
+
+        Args:
+            names: of the parameters.
+            rounds: so often one that does not come is asked for; None is what the line has shown to need.
+        """
+        if rounds is None:
+            rounds = CLEAN_READ_ROUNDS if self._clean else READ_ROUNDS
+        reading = Reading(names, rounds)
         await self._run(reading)
         return reading.values
 

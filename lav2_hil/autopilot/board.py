@@ -15,6 +15,7 @@ from pymavlink.dialects.v20 import common
 
 from bridge.codec import Decoder, Encoder, Message
 from bridge.link_capacity import px4_data_rate
+from firmware_profiles.hitl import output_functions
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.autopilot.autopilot import COMPONENT, Autopilot
 from lav2_hil.autopilot.board_parameters import BoardParameters
@@ -47,7 +48,7 @@ class Board:
         mission: what to do after the first boot, if anything.
         report: is given progress and results, as dictionaries that JSON can hold.
         baud: of the line; None for USB.
-        sys_hitl: SYS_HITL at the first boot.
+        sys_hitl: SYS_HITL at the first boot; at 1 its outputs are those of the vehicle, too, as of a prepared board.
         now_us: wall time of the first boot [us].
 
     Attributes:
@@ -68,6 +69,8 @@ class Board:
     ) -> None:
         self.parameters = BoardParameters(system)
         self.parameters.set("SYS_HITL", _wire(sys_hitl), INT32)
+        if sys_hitl == 1:
+            self.parameters.give_outputs(output_functions(profile))
         self._profile = profile
         self._system = system
         self._report = report

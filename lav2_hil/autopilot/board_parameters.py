@@ -6,6 +6,8 @@ has to live with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lav2_hil.autopilot.parameters import INT32, REAL32, Parameter, Parameters
 
 _OUTPUTS = "HIL_ACT_FUNC"
@@ -73,6 +75,11 @@ class BoardParameters(Parameters):
     def __init__(self, system: int) -> None:
         super().__init__(system, {name: _parameter(value) for name, value in _table().items()})
         self._list(hitl=False)
+
+    def give_outputs(self, functions: Mapping[int, int]) -> None:
+        """Let HITL's outputs have these functions, by channel, as on a board that has been prepared."""
+        for channel, function in functions.items():
+            self._put(f"{_OUTPUTS}{channel + 1}", function)
 
     def boot(self) -> None:
         """What PX4 and its start-up script change at a boot."""

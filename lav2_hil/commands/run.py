@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from bridge.endpoint import endpoint_warning, parse_endpoint
+from bridge.endpoint import Serial, endpoint_warning, parse_endpoint
 from firmware_profiles.errors import Lav2HilError
+from lav2_hil.board_check import check_board
 from lav2_hil.busy_wait import run
 from lav2_hil.commands.options import run_options, settings_of
 from lav2_hil.service import Service
@@ -51,20 +52,25 @@ SIMULATOR_PORT = 4560
     metavar="B/S",
     help="MAV_x_RATE of the board's port, where it was set by hand.",
 )
+@click.option("--propellers-are-off", is_flag=True, help="Fly a board in HITL although real outputs of it will move.")
 @run_options
-def command(profile_name: str, endpoint: str | None, as_json: bool, **options: Any) -> int:
+def command(profile_name: str, endpoint: str | None, propellers_are_off: bool, as_json: bool, **options: Any) -> int:
     """Connect a flight controller to the twin and let it fly."""
     text = endpoint if endpoint is not None else f"tcpin:127.0.0.1:{SIMULATOR_PORT + options['instance']}"
     settings = settings_of(profile_name, parse_endpoint(text), command="run", **options)
     warning = endpoint_warning(text)
     if warning:
         logger.warning("%s", warning)
-    exit_code, summary = run(_serve(settings), busy=settings.speed == 0, precise=settings.hitl)
+    exit_code, summary = run(_serve(settings, propellers_are_off), busy=settings.speed == 0, precise=settings.hitl)
     show_summary(summary, as_json=as_json)
     return exit_code
 
 
-async def _serve(settings: Settings) -> tuple[int, dict[str, Any]]:
+async def _serve(settings: Settings, propellers_are_off: bool) -> tuple[int, dict[str, Any]]:
+    if settings.hitl and isinstance(settings.endpoint, Serial):
+        await check_board(
+            *(settings.endpoint, settings.profile, settings.signing_key), propellers_are_off=propellers_are_off
+        )
     service = Service(settings)
     logger.info("%s at %s", settings.profile.name, service.transport.address)
     try:

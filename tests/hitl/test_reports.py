@@ -11,22 +11,22 @@ be had in `test_ports_refused.py`.
  16  above 400 Hz                   test_link_capacity, test_reports_on_a_pty
  17  57600 and 115200 baud          test_link_capacity, test_free_running, test_hitl_flight
  19  groups without a reading       test_reports, unit/test_hil_messages, unit/test_hil_link
- 20  SYS_HITL is not 1              test_free_running, test_hitl_flight, unit/test_doctor_rules
+ 20  SYS_HITL is not 1              test_start_refused, test_free_running, test_hitl_flight, unit/test_doctor_rules
  21  HIL_STATE_QUATERNION, mG       test_free_running, unit/test_hil_link, unit/test_hil_messages
  22  disarmed by itself             test_reports, unit/test_actuator_map
  23  freezes after minutes          test_hitl_soak (one minute; ten: long)
  25  Preflight Fail                 test_board_texts, test_reports_on_a_pty
- 26  unplugged, back elsewhere      test_reports, test_reports_on_a_pty, test_free_running, test_hitl_flight (long),
+ 26  unplugged, back elsewhere      test_reports, test_reports_on_a_pty, test_free_running, test_hitl_flight,
                                     unit/test_serial_transport, unit/test_shadow_follower
  27  busy port                      test_ports_refused, test_hitl_flight, test_board_cli, unit/test_serial_transport,
                                     integration/test_cli
  28  ids and versions               test_reports, unit/test_hil_session
  29  HIL floods ground stations     unit/test_router, integration/test_forwarder
- 30  processor time, delay          test_serial_delay (in milliseconds: long)
+ 30  processor time, delay          test_serial_delay (in real time)
  31  failures on demand             unit/test_twin_faults
- 31b real outputs, restore          test_board_cli, test_board_prepare
- 53  motors without outputs         test_outputs_read_back, unit/test_doctor_rules
- 54  1/1, TIMESYNC                  test_reports, test_outputs_read_back, test_reports_on_a_pty (in milliseconds: long),
+ 31b real outputs, restore          test_start_refused, test_board_cli, test_board_prepare
+ 53  motors without outputs         test_start_refused, test_outputs_read_back, unit/test_doctor_rules
+ 54  1/1, TIMESYNC                  test_reports, test_outputs_read_back, test_reports_on_a_pty (in real time),
                                     integration/test_forwarder
 """
 
