@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from lav2_hil.session.check import check_session
 from lav2_hil.session.reader import read_session
 from lav2_hil.session.replay import ReplayLoop
 from twin.manipulator import TIP
@@ -103,6 +104,9 @@ def main() -> None:
     options = parser.parse_args()
     moments = [float(part) for part in options.at.split(",")]
     azimuth, elevation, distance = map(float, options.look.split(","))
+    replayed = check_session(options.session)
+    if replayed.spoilt is not None or not replayed.comparison.equal:
+        parser.error(f"{options.session} is not what flies today; lav2-hil replay says where it differs")
     options.out.mkdir(parents=True, exist_ok=True)
 
     session = read_session(options.session)
