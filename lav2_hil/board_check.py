@@ -18,21 +18,21 @@ from bridge.signing import SigningKey
 from bridge.transport.factory import create_transport
 from bridge.transport.signed import SignedTransport
 from firmware_profiles.errors import LinkUnavailableError, RefusedError
-from firmware_profiles.hitl import FIRST_MOTOR, LAST_MOTOR, SIMULATED_ON_BOARD, output_functions, real_functions
+from firmware_profiles.hitl import FIRST_MOTOR, LAST_MOTOR, output_functions, real_functions
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.px4_params import Value
 from lav2_hil.gate import check_real_outputs
 
 logger = logging.getLogger("lav2_hil")
 
-WAIT_S = 2.0
-"""For a HEARTBEAT."""
+WAIT_S = 5.0
+"""For a HEARTBEAT: on USB a board looks for ours first, in steps of up to a second, and beats once a second."""
 MODE = "SYS_HITL"
 
 
 async def check_board(
     endpoint: Serial, profile: VehicleProfile, key: SigningKey | None = None, *, propellers_are_off: bool
-) -> None:
+) -> bool:
     """Ask the board at the end of a serial line, and refuse to fly it where that is not safe or cannot work.
 
     Args:
@@ -41,34 +41,40 @@ async def check_board(
         key: that every frame is signed with; None where frames are not signed.
         propellers_are_off: somebody has looked at the real outputs.
 
+    Returns:
+        False where the line is open and no PX4 speaks: the session waits for one, and flies it unasked.
+
     Raises:
         RefusedError: one line with what is wrong and what to do.
     """
     line = create_transport(endpoint)
+    is_open = False
     try:
         async with BoardLink(line if key is None else SignedTransport(line, key), WAIT_S) as link:
+            is_open = True
             client = ParamsClient(link, await link.hear())
             mode = await client.read([MODE], CLEAN_READ_ROUNDS)
             if not mode:
                 logger.warning(
                     "%s: the board answers no parameter: whether it is safe was not checked", endpoint.device
                 )
-                return
+                return True
             if mode[MODE] != 1:
                 raise RefusedError(
                     f"{endpoint.device}: SYS_HITL was not 1 but {mode[MODE]}: the board is not in HITL; "
                     f"make it ready with `lav2-hil board prepare --profile {profile.name} --device {endpoint.device}`"
                 )
             values = await client.read(("CA_AIRFRAME", *OUTPUT_FUNCTIONS), CLEAN_READ_ROUNDS)
-            if any(name.startswith(SIMULATED_ON_BOARD) for name in values):
-                # One that got lost would count as an output without a function.
-                expected = _expected(profile, SIMULATED_ON_BOARD)
-                values |= await client.read([name for name in expected if name not in values])
+            # One that got lost would count as an output without a function; its neighbours say that there may be one.
+            sides = {_side(name) for name in values}
+            lost = [name for name in OUTPUT_FUNCTIONS if name not in values and _side(name) in sides]
+            values |= await client.read(lost, CLEAN_READ_ROUNDS)
             is_posix = "HIL_ACT_FUNC1" not in values and (await link.find()).simulated
     except LinkUnavailableError as error:
         logger.debug("not checked: %s", error)
-        return
+        return not is_open
     judge(values, profile, is_posix=is_posix, propellers_are_off=propellers_are_off)
+    return True
 
 
 def judge(values: Mapping[str, Value], profile: VehicleProfile, *, is_posix: bool, propellers_are_off: bool) -> None:
@@ -108,6 +114,11 @@ def _expected(profile: VehicleProfile, simulated: str) -> dict[str, int]:
     """What the outputs in HITL are to be, by the parameter's name."""
     functions = sorted(output_functions(profile).items())
     return {f"{simulated}_FUNC{channel + 1}": function for channel, function in functions}
+
+
+def _side(name: str) -> str:
+    """PWM_MAIN of PWM_MAIN_FUNC1."""
+    return name.rpartition("_FUNC")[0]
 
 
 def _named(function: int) -> str:

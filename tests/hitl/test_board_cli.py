@@ -47,7 +47,7 @@ def unlike(a: dict[str, Value], b: dict[str, Value]) -> list[str]:
 @pytest.mark.slow
 async def test_report_31b_a_board_is_prepared_and_put_back(tmp_path: Path) -> None:
     backup = tmp_path / "board.params"
-    async with Board(tmp_path) as board:
+    async with Board(tmp_path, hitl=False) as board:
         device, file = ("--device", board.device), ("--backup", backup)
         code, out, err = await done("board", "prepare", "--profile", "lav2", *device, *file, "--json")
         assert (code, json.loads(out)["phase"]) == (0, "prepared"), err

@@ -18,6 +18,7 @@ from link_recorder import Recorder
 from mosquitto import Ear, Mosquitto, needs_mosquitto
 from pymavlink.dialects.v20 import common
 
+from bridge.board_link import COMPONENT, SYSTEM
 from bridge.codec import Decoder, Encoder
 from bridge.hil_messages import heartbeat
 from bridge.transport.serial import SerialTransport
@@ -192,11 +193,11 @@ async def test_report_26_back_under_another_name_it_is_called_and_fed_again(tmp_
 
 
 async def test_report_54_no_command_of_a_run_comes_from_1_1(tmp_path: Path) -> None:
-    """PX4 ignores commands of its own ids."""
+    """PX4 ignores commands of its own ids. Who asks before the flight is not the simulator."""
     async with PtyBoard(tmp_path) as board, Run(board.device, tmp_path) as run:
         await run.until_said("flight controller with system id")
         await asyncio.sleep(0.5)
-    assert {(m.get_srcSystem(), m.get_srcComponent()) for _, m in board.heard} == {(1, 200)}
+    assert {(m.get_srcSystem(), m.get_srcComponent()) for _, m in board.heard} == {(1, 200), (SYSTEM, COMPONENT)}
 
 
 @MEASURED

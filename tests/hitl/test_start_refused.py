@@ -80,13 +80,21 @@ async def test_a_board_that_answers_no_parameter_is_flown_with_a_warning(tmp_pat
     assert run.said("the board answers no parameter") == 1
 
 
+async def test_of_a_board_that_does_not_speak_it_is_said_that_it_was_not_asked(tmp_path: Path) -> None:
+    async with PtyBoard(tmp_path, base_mode=None) as board, Run(board.device, tmp_path) as run:
+        await run.until_said("calling the board")
+    assert run.said("no PX4 has spoken yet: one that comes now is flown without being asked") == 1
+    assert {message.get_type() for _, message in board.heard} == {"HEARTBEAT"}
+
+
 class Mumbling(ParamBoard):
     """Answers for one output only when it is asked for the fifth time."""
 
     asked = 0
+    output = "HIL_ACT_FUNC2"
 
     def _param_request_read(self, message: Message) -> None:
-        if message.param_index < 0 and name_of(message) == "HIL_ACT_FUNC2":
+        if message.param_index < 0 and name_of(message) == self.output:
             self.asked += 1
             if self.asked < 5:
                 return
@@ -101,6 +109,18 @@ async def test_an_output_whose_answer_got_lost_is_asked_for_again(tmp_path: Path
             await run.until_said("outputs in HITL")
     cable.close()
     assert board.asked >= 5
+
+
+async def test_report_31b_a_real_output_whose_answer_got_lost_is_asked_for_again(tmp_path: Path) -> None:
+    cable = Cable(tmp_path)
+    async with Mumbling(SerialTransport(cable.far)) as board:
+        board.output = "PWM_AUX_FUNC4"
+        board.values |= PREPARED | {"SYS_HITL": 1, "PWM_AUX_FUNC4": 104}
+        async with Run(str(cable.device), tmp_path) as run:
+            await run.end()
+    cable.close()
+    assert run.code == ExitCode.REFUSED
+    assert run.said("PWM_AUX_FUNC4 = 104; take the propellers off") == 1
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def test_feedback_of_the_force_takes_its_share_of_a_disturbance(stiffness: float
     np.testing.assert_allclose(missing, 3.0 / (1.0 + (stiffness or 0.0)), atol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("arm", arm_names())
 def test_128_arms_at_once_from_place_to_place(arm: str) -> None:
     assert_presses_after_steps(arm, 128, 45, 10.0)

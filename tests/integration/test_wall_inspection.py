@@ -155,6 +155,7 @@ def test_its_pictures_are_drawn_without_a_screen(recorded: Run, tmp_path: Path) 
     assert first.tobytes() != second.tobytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("force_n", "yaw_deg", "seed"), [(2.0, 10.0, 5), (5.0, -10.0, 6)])
 def test_other_forces_and_a_wall_that_is_not_quite_where_it_is_thought_to_be(
     force_n: float, yaw_deg: float, seed: int
@@ -169,6 +170,7 @@ def test_other_forces_and_a_wall_that_is_not_quite_where_it_is_thought_to_be(
     assert summary["contact"]["mean_n"] == pytest.approx(force_n, abs=0.5)
 
 
+@pytest.mark.long
 def test_in_a_draught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gusts of 0.2 N (one standard deviation on each axis, correlated over a second) push the vehicle about."""
     noise, calm = np.random.default_rng(8), Actuation.begin
