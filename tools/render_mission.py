@@ -90,7 +90,9 @@ class Painter:
     def _add_disc(self, place: npt.NDArray[np.float64], rotation: npt.NDArray[np.float64]) -> None:
         scene = self._renderer.scene
         size, cylinder = np.array((self._blade_radius_m, 0.003, 0.0)), mujoco.mjtGeom.mjGEOM_CYLINDER
-        mujoco.mjv_initGeom(scene.geoms[scene.ngeom], cylinder, size, place, rotation, _ROTOR_COLOUR)
+        disc = scene.geoms[scene.ngeom]
+        mujoco.mjv_initGeom(disc, cylinder, size, place, rotation, _ROTOR_COLOUR)
+        disc.segid, disc.objid = scene.ngeom, 0  # left as they are, it would be no object of the segmented picture
         scene.ngeom += 1
 
 
