@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,7 +32,8 @@ from twin.actuation import Actuation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-INSTANCE = 170  # each run its own, from here on
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+INSTANCE = 170 + 10 * (WORKER % 8)  # each run of each worker its own, from here on
 MISSION = "wall_inspection"
 PROFILE = load_profile("lav2_arm")
 
