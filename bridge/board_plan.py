@@ -11,6 +11,7 @@ from firmware_profiles.hitl import (
     HITL_SIDE_EFFECTS,
     SIMULATED_ON_BOARD,
     SIMULATED_ON_POSIX,
+    function_names,
     hitl_parameters,
     matches,
 )
@@ -18,8 +19,9 @@ from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.px4_params import Value, as_typed, differences, same
 
 OUTPUT_FUNCTIONS = (
-    *(f"{SIMULATED_ON_BOARD}_FUNC{number}" for number in range(1, 17)),
-    *(f"PWM_{side}_FUNC{number}" for side in ("MAIN", "AUX") for number in range(1, 9)),
+    *function_names(SIMULATED_ON_BOARD, 16),
+    *function_names("PWM_MAIN", 8),
+    *function_names("PWM_AUX", 8),
 )
 """What the outputs of a board are told to do, simulated and real."""
 

@@ -44,7 +44,7 @@ class Decoder:
 
     def __init__(self, *, datagrams: bool = False) -> None:
         self.stats = DecodeStats()
-        self.on_messages: Callable[[list[Message]], None] | None = None
+        self.listeners: list[Callable[[list[Message]], None]] = []
         """Told all good messages too, before whoever feeds handles them."""
         self._datagrams = datagrams
         self._sequences: dict[tuple[int, int], int] = {}
@@ -87,8 +87,8 @@ class Decoder:
         # pymavlink keeps what it has parsed for as long as part of a frame is waiting.
         del parser.buf[: parser.buf_index]
         parser.buf_index = 0
-        if self.on_messages is not None:
-            self.on_messages(messages)
+        for hear in self.listeners:
+            hear(messages)
         return messages
 
     def _bad_data(self, data: bytes) -> None:

@@ -21,8 +21,8 @@ SIMULATED_ON_POSIX = "PWM_MAIN"
 HITL_AIRFRAME = 1001
 """PX4's quadrotor for HITL; its geometry and outputs are overridden by what the profile says."""
 NO_SUPPLY_CHECK = 894281
-FIRST_MOTOR, LAST_MOTOR = 101, 112
-"""Output functions that are motors."""
+FIRST_MOTOR = 101
+"""Output function of motor 1."""
 
 CHANGES_BY_ITSELF = {
     "LND_FLIGHT_T_*": "total flight time, counted by PX4",
@@ -76,6 +76,17 @@ def output_functions(profile: VehicleProfile) -> dict[int, int]:
     return functions
 
 
+def output_parameters(profile: VehicleProfile, simulated: str) -> dict[str, int]:
+    """`output_functions` as parameters, in the order of the channels, of HITL's outputs of this prefix."""
+    functions = sorted(output_functions(profile).items())
+    return {f"{simulated}_FUNC{channel + 1}": function for channel, function in functions}
+
+
+def function_names(prefix: str, outputs: int) -> tuple[str, ...]:
+    """The parameters that say what so many outputs of a prefix do."""
+    return tuple(f"{prefix}_FUNC{number}" for number in range(1, outputs + 1))
+
+
 def hitl_parameters(profile: VehicleProfile, simulated: str | None) -> dict[str, Value]:
     """What a board is given to fly a profile in HITL.
 
@@ -94,8 +105,7 @@ def hitl_parameters(profile: VehicleProfile, simulated: str | None) -> dict[str,
             raise ProfileError(f"{profile.name} is not known to fly with this PX4, which has no control allocation")
         return parameters | {"SYS_AUTOSTART": HITL_AIRFRAME}
     parameters["SYS_AUTOSTART"] = HITL_AIRFRAME if rotors else _airframe(profile)
-    for channel, function in sorted(output_functions(profile).items()):
-        parameters[f"{simulated}_FUNC{channel + 1}"] = function
+    parameters |= output_parameters(profile, simulated)
     if rotors:
         parameters |= _geometry(profile)
     return parameters | {

@@ -18,10 +18,10 @@ from bridge.signing import SigningKey
 from bridge.transport.factory import create_transport
 from bridge.transport.signed import SignedTransport
 from firmware_profiles.errors import LinkUnavailableError, RefusedError
-from firmware_profiles.hitl import FIRST_MOTOR, LAST_MOTOR, output_functions, real_functions
+from firmware_profiles.hitl import FIRST_MOTOR, output_functions, output_parameters, real_functions
 from firmware_profiles.profile import VehicleProfile
 from firmware_profiles.px4_params import Value
-from lav2_hil.gate import check_real_outputs
+from lav2_hil.gate import MOTOR_FUNCTIONS, check_real_outputs
 
 logger = logging.getLogger("lav2_hil")
 
@@ -32,7 +32,7 @@ MODE = "SYS_HITL"
 
 async def check_board(
     endpoint: Serial, profile: VehicleProfile, key: SigningKey | None = None, *, propellers_are_off: bool
-) -> bool:
+) -> None:
     """Ask the board at the end of a serial line, and refuse to fly it where that is not safe or cannot work.
 
     Args:
@@ -40,9 +40,6 @@ async def check_board(
         profile: what is to be flown.
         key: that every frame is signed with; None where frames are not signed.
         propellers_are_off: somebody has looked at the real outputs.
-
-    Returns:
-        False where the line is open and no PX4 speaks: the session waits for one, and flies it unasked.
 
     Raises:
         RefusedError: one line with what is wrong and what to do.
@@ -58,7 +55,7 @@ async def check_board(
                 logger.warning(
                     "%s: the board answers no parameter: whether it is safe was not checked", endpoint.device
                 )
-                return True
+                return
             if mode[MODE] != 1:
                 raise RefusedError(
                     f"{endpoint.device}: SYS_HITL was not 1 but {mode[MODE]}: the board is not in HITL; "
@@ -72,9 +69,31 @@ async def check_board(
             is_posix = "HIL_ACT_FUNC1" not in values and (await link.find()).simulated
     except LinkUnavailableError as error:
         logger.debug("not checked: %s", error)
-        return not is_open
+        if is_open:  # else the run will say the same
+            logger.info("no PX4 has spoken yet: one that comes now is flown without being asked whether that is safe")
+        return
     judge(values, profile, is_posix=is_posix, propellers_are_off=propellers_are_off)
-    return True
+
+
+def check_real(
+    values: Mapping[str, Value], simulated: str | None, profile: VehicleProfile, *, propellers_are_off: bool
+) -> None:
+    """Refuse by a board's real outputs; those that will move and may are told.
+
+    Args:
+        values: the parameters that the board has.
+        simulated: prefix of its outputs in HITL; None on a PX4 without control allocation.
+        profile: what is to be flown.
+        propellers_are_off: somebody has looked at the real outputs.
+
+    Raises:
+        RefusedError: real outputs would move.
+    """
+    functions = None if simulated is None else real_functions(values, simulated)
+    driven = set(output_functions(profile).values())
+    moving = check_real_outputs(functions, driven, propellers_are_off=propellers_are_off)
+    if moving:
+        logger.warning("these real outputs move in HITL: %s", ", ".join(moving))
 
 
 def judge(values: Mapping[str, Value], profile: VehicleProfile, *, is_posix: bool, propellers_are_off: bool) -> None:
@@ -90,14 +109,10 @@ def judge(values: Mapping[str, Value], profile: VehicleProfile, *, is_posix: boo
         RefusedError: real outputs would move, or an output of the vehicle is not where its profile expects it.
     """
     simulated = simulated_outputs(values, is_posix)
-    functions = None if simulated is None else real_functions(values, simulated)
-    driven = set(output_functions(profile).values())
-    moving = check_real_outputs(functions, driven, propellers_are_off=propellers_are_off)
-    if moving:
-        logger.warning("these real outputs move in HITL: %s", ", ".join(moving))
+    check_real(values, simulated, profile, propellers_are_off=propellers_are_off)
     if simulated is None:
         return
-    expected = _expected(profile, simulated)
+    expected = output_parameters(profile, simulated)
     wrong = [
         f"{name} is {values.get(name, 'missing')}, not {_named(function)}"
         for name, function in expected.items()
@@ -110,18 +125,12 @@ def judge(values: Mapping[str, Value], profile: VehicleProfile, *, is_posix: boo
     logger.info("outputs in HITL: %s", ", ".join(f"{name} = {function}" for name, function in expected.items()))
 
 
-def _expected(profile: VehicleProfile, simulated: str) -> dict[str, int]:
-    """What the outputs in HITL are to be, by the parameter's name."""
-    functions = sorted(output_functions(profile).items())
-    return {f"{simulated}_FUNC{channel + 1}": function for channel, function in functions}
-
-
 def _side(name: str) -> str:
     """PWM_MAIN of PWM_MAIN_FUNC1."""
     return name.rpartition("_FUNC")[0]
 
 
 def _named(function: int) -> str:
-    if FIRST_MOTOR <= function <= LAST_MOTOR:
+    if function in MOTOR_FUNCTIONS:
         return f"{function} (motor {function - FIRST_MOTOR + 1})"
     return str(function)

@@ -112,7 +112,7 @@ class GroundForwarder:
         self._held: bytes | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ending = False
-        decoder.on_messages = self._heard_board
+        decoder.listeners.append(self._heard_board)
 
     # From the flight controller
 

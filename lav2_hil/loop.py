@@ -12,10 +12,8 @@ import asyncio
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
-from bridge.codec import Decoder, Message
 from bridge.session_io import (
     Event,
     ForgetPeer,
@@ -116,7 +114,7 @@ class HilLoop:
         self._tap = tap
         self._companion = companion
         if companion is not None:
-            _also_hear(session.decoder, companion.heard)
+            session.decoder.listeners.append(companion.heard)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
         self._failed: asyncio.Future[None] | None = None
@@ -306,15 +304,3 @@ class HilLoop:
     def _timer_fired(self) -> None:
         self._timer = None
         self.feed(TimerExpired())
-
-
-def _also_hear(decoder: Decoder, hear: Callable[[list[Message]], None]) -> None:
-    """Tell one more of all good messages, behind whoever is told already."""
-    before = decoder.on_messages
-
-    def both(messages: list[Message]) -> None:
-        if before is not None:
-            before(messages)
-        hear(messages)
-
-    decoder.on_messages = both

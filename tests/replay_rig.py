@@ -22,6 +22,7 @@ from lav2_hil.loop import HilLoop
 from lav2_hil.session.header import make_header, session_params
 from lav2_hil.session.reader import Session, read_session
 from lav2_hil.session.records import Kind, Record, fault_data, notice_data, pack_truth, record_of
+from lav2_hil.session.rewrite import write_session
 from lav2_hil.session.truth import TRUTH_EVERY, TruthThinner, encode_truth
 from lav2_hil.settings import Settings
 from twin.faults import FaultChange
@@ -47,6 +48,15 @@ def beginning(seconds: float = 4.0) -> Session:
     records = session.records[:end]
     records.append(Record(Kind.END, records[-1].time_us, b'{"ended_by":"test"}'))
     return dataclasses.replace(session, records=records, end={"ended_by": "test"})
+
+
+def written_beginning(folder: Path, seconds: float) -> Path:
+    """A file with the beginning of the demo flight."""
+    path = folder / "flight.mcap"
+    path.touch()
+    session = beginning(seconds)
+    write_session(path, session.header, session.truth_every, session.records)
+    return path
 
 
 class MemoryTap:

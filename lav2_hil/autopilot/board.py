@@ -15,7 +15,7 @@ from pymavlink.dialects.v20 import common
 
 from bridge.codec import Decoder, Encoder, Message
 from bridge.link_capacity import px4_data_rate
-from firmware_profiles.hitl import output_functions
+from firmware_profiles.hitl import SIMULATED_ON_BOARD, output_parameters
 from firmware_profiles.profile import VehicleProfile
 from lav2_hil.autopilot.autopilot import COMPONENT, Autopilot
 from lav2_hil.autopilot.board_parameters import BoardParameters
@@ -70,7 +70,7 @@ class Board:
         self.parameters = BoardParameters(system)
         self.parameters.set("SYS_HITL", _wire(sys_hitl), INT32)
         if sys_hitl == 1:
-            self.parameters.give_outputs(output_functions(profile))
+            self.parameters.give_outputs(output_parameters(profile, SIMULATED_ON_BOARD))
         self._profile = profile
         self._system = system
         self._report = report

@@ -76,10 +76,10 @@ class BoardParameters(Parameters):
         super().__init__(system, {name: _parameter(value) for name, value in _table().items()})
         self._list(hitl=False)
 
-    def give_outputs(self, functions: Mapping[int, int]) -> None:
-        """Let HITL's outputs have these functions, by channel, as on a board that has been prepared."""
-        for channel, function in functions.items():
-            self._put(f"{_OUTPUTS}{channel + 1}", function)
+    def give_outputs(self, functions: Mapping[str, int]) -> None:
+        """Let HITL's outputs have these functions, by the parameter's name, as on a board that has been prepared."""
+        for name, function in functions.items():
+            self._put(name, function)
 
     def boot(self) -> None:
         """What PX4 and its start-up script change at a boot."""

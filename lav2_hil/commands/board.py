@@ -17,10 +17,9 @@ from bridge.board_link import BoardLink
 from bridge.endpoint import parse_endpoint
 from bridge.transport.factory import create_transport
 from firmware_profiles.errors import UsageError
-from firmware_profiles.hitl import output_functions, real_functions
 from firmware_profiles.loader import load_profile
 from firmware_profiles.px4_params import Value, shown
-from lav2_hil.gate import check_real_outputs
+from lav2_hil.board_check import check_real
 
 logger = logging.getLogger("lav2_hil")
 
@@ -77,13 +76,9 @@ def prepare_command(
 ) -> None:
     """Save all parameters, set what HITL needs, restart the board and verify. Cut short, it goes on when run again."""
     profile = load_profile(profile_name)
-    driven = set(output_functions(profile).values())
 
     def check(values: Mapping[str, Value], simulated: str | None) -> None:
-        functions = None if simulated is None else real_functions(values, simulated)
-        moving = check_real_outputs(functions, driven, propellers_are_off=propellers_are_off)
-        if moving:
-            logger.warning("these real outputs move in HITL: %s", ", ".join(moving))
+        check_real(values, simulated, profile, propellers_are_off=propellers_are_off)
 
     report = _with_board(lambda link: prepare(link, profile, backup, check, Told()), **link)
     _show(report, as_json)

@@ -68,14 +68,11 @@ def command(profile_name: str, endpoint: str | None, propellers_are_off: bool, a
 
 async def _serve(settings: Settings, propellers_are_off: bool) -> tuple[int, dict[str, Any]]:
     service = Service(settings)
-    asked = True
     if settings.hitl and isinstance(settings.endpoint, Serial):
-        asked = await check_board(
+        await check_board(
             *(settings.endpoint, settings.profile, settings.signing_key), propellers_are_off=propellers_are_off
         )
     logger.info("%s at %s", settings.profile.name, service.transport.address)
-    if not asked:
-        logger.info("no PX4 has spoken yet: one that comes now is flown without being asked whether that is safe")
     try:
         return await service.run()
     except* Lav2HilError as errors:

@@ -8,6 +8,7 @@ from pymavlink.dialects.v20 import common
 
 from bridge.events import ArmingReport, Event
 from bridge.statustext import Text
+from firmware_profiles.hitl import SIMULATED_ON_BOARD, SIMULATED_ON_POSIX, function_names
 from firmware_profiles.px4_params import Value
 
 PARAMETERS = (
@@ -16,9 +17,7 @@ PARAMETERS = (
     *("CA_AIRFRAME", "CA_ROTOR_COUNT"),
 )
 """What is asked for by name; a board need not have them all."""
-OUTPUT_FUNCTIONS = tuple(
-    f"{prefix}_FUNC{number}" for prefix, count in (("HIL_ACT", 16), ("PWM_MAIN", 8)) for number in range(1, count + 1)
-)
+OUTPUT_FUNCTIONS = function_names(SIMULATED_ON_BOARD, 16) + function_names(SIMULATED_ON_POSIX, 8)
 """What is asked for in HITL; PX4 that was built for a PC has the second ones."""
 _MAIN_MODES = {1: 0, 2: 1, 3: 2, 5: 10, 6: 14, 7: 15}
 _AUTO_MODES = {2: 17, 3: 4, 4: 3, 5: 5, 6: 18, 8: 19, 9: 20}

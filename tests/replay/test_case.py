@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from replay_rig import DEMO, beginning
+from replay_rig import DEMO, beginning, written_beginning
 
 from firmware_profiles.errors import DataError, Lav2HilError, NoInputError, OutputError
 from lav2_hil.session.case import NotAsRecordedError, ReplayCase, run_case
@@ -24,11 +24,7 @@ RECORDED_THRUST = 1.1529035793718415e-05
 @pytest.fixture
 def flight(tmp_path: Path) -> Path:
     """A file with the first seconds of the demo flight, in which the rotors spin up."""
-    path = tmp_path / "flight.mcap"
-    path.touch()
-    session = beginning(3.0)
-    write_session(path, session.header, session.truth_every, session.records)
-    return path
+    return written_beginning(tmp_path, 3.0)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from replay_rig import beginning
+from replay_rig import beginning, written_beginning
 
 from lav2_hil.cli import main
 from lav2_hil.session.reader import read_session
@@ -20,11 +20,7 @@ from lav2_hil.session.rewrite import write_session
 
 @pytest.fixture
 def flight(tmp_path: Path) -> Path:
-    path = tmp_path / "flight.mcap"
-    path.touch()
-    session = beginning(2.5)
-    write_session(path, session.header, session.truth_every, session.records)
-    return path
+    return written_beginning(tmp_path, 2.5)
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import array_api_strict
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from array_libraries import OTHER_LIBRARIES, on_host
 from scipy.spatial.transform import Rotation
 
 from firmware_profiles.loader import load_profile
@@ -232,19 +231,13 @@ def results(case: Run, worlds: Worlds) -> np.ndarray:
     rows = []
     for number in range(STEPS):
         result = step(number, worlds.data(number))
-        assert str(result.dtype).endswith(worlds.dtype)
         assert result.shape[0] == worlds.arrays.n
-        host = result.detach().cpu().numpy() if hasattr(result, "detach") else result
-        rows.append(np.array(host, dtype=np.float64))
+        rows.append(on_host(result, worlds.dtype))
     return np.array(rows)
 
 
 @EVERY
-@pytest.mark.parametrize(
-    "xp",
-    [torch, array_api_strict, pytest.param(jnp, marks=pytest.mark.slow)],  # it compiles each operation anew
-    ids=["torch", "strict", "jax"],
-)
+@OTHER_LIBRARIES
 def test_one_code_path(case: Run, xp) -> None:
     expected = results(case, Worlds(slice(None), np))
     assert np.isfinite(expected).all()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import array_api_strict
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from array_libraries import OTHER_LIBRARIES, on_host
 from scipy.spatial.transform import Rotation
 
 from twin.control.arrays import Arrays
@@ -139,17 +139,11 @@ EVERY = pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def result(case: Run, xp: Any, dtype: str = "float64", chosen: slice = slice(None), device: Any = None) -> np.ndarray:
     arrays = Arrays(len(range(N)[chosen]), xp, dtype, device)
     outcome = case(arrays, {name: arrays.array(values[chosen]) for name, values in DATA.items()})
-    assert str(outcome.dtype).endswith(dtype)
-    host = outcome.detach().cpu().numpy() if hasattr(outcome, "detach") else outcome
-    return np.array(host, dtype=np.float64)
+    return on_host(outcome, dtype)
 
 
 @EVERY
-@pytest.mark.parametrize(
-    "xp",
-    [torch, array_api_strict, pytest.param(jnp, marks=pytest.mark.slow)],  # it compiles each operation anew
-    ids=["torch", "strict", "jax"],
-)
+@OTHER_LIBRARIES
 def test_one_code_path(case: Run, xp) -> None:
     expected = result(case, np)
     assert np.isfinite(expected).all()
