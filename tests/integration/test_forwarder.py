@@ -175,6 +175,7 @@ def _commands(run: Any) -> list[Any]:
     return [one for one in run.fc.commands if one.get_type() == "COMMAND_LONG"]
 
 
+@pytest.mark.realtime
 async def test_a_flood_from_the_ground_gets_its_share_and_no_more() -> None:
     """In real time: no sensor is late for it, and the other station's commands get through."""
     flooder, station = Station(245), Station()
