@@ -16,9 +16,7 @@ from firmware_profiles.errors import UsageError
 from firmware_profiles.profile import VehicleParams
 from firmware_profiles.signals import SensorSample
 from lav2_hil.companion.params import CompanionParams
-from lav2_hil.companion.stow import Stow
 from lav2_hil.companion.task import BasePose, FloatArray, Orders, SetPoint, Situation, Task
-from lav2_hil.companion.wall_inspection import WallInspection
 
 if TYPE_CHECKING:
     from twin.control.task_space.arm_state import ArmState
@@ -153,6 +151,10 @@ def _task(params: CompanionParams, vehicle: VehicleParams) -> Task:
     arm, walls = vehicle.arm, vehicle.environment.walls
     if arm is None:
         raise UsageError("no arm for the companion computer to move: the profile has no vehicle.arm")
+    # Imported here: every run has a place for a companion, and hardly one needs the arm's controllers.
+    from lav2_hil.companion.stow import Stow
+    from lav2_hil.companion.wall_inspection import WallInspection
+
     if params.task == "stow":
         return Stow(arm)
     if not walls:
