@@ -36,6 +36,7 @@ class BusySelector(selectors.EpollSelector):
             ready = poll(0)
             if ready:
                 return ready
+            os.sched_yield()  # another may need this processor to do what is waited for
         if timeout is None:
             return poll(None)
         return poll(timeout - BUSY_S) if timeout > BUSY_S else ready
